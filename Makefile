@@ -1,0 +1,48 @@
+# make demo        localise two sounds in a made-up clip with the built-in weights, then open demo/index.html
+# make test        install and run every test
+# make check       ruff, mypy --strict, import directions
+# make train-demo  train both stages from scratch on the made-up world and write a report
+# make docs        build the documentation into site/
+# make clean       remove everything the above made
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check train-demo docs clean
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+# One stamp file per set of extras: installing again happens only when the project file changes.
+$(VENV)/base: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/%: $(VENV)/base
+	$(PIP) -e '.[$*]'
+	@touch $@
+
+demo: $(VENV)/base
+	$(BIN)/soundwhere demo --out demo
+
+train-demo: $(VENV)/report
+	$(BIN)/soundwhere train --config configs/made-up-world.toml --out train-demo --report
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_import_direction.py
+
+docs: $(VENV)/docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) demo train-demo site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

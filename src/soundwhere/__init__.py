@@ -1,0 +1,42 @@
+"""soundwhere: where in the picture does each sound come from?
+
+>>> import soundwhere                                    # doctest: +SKIP
+>>> result = soundwhere.localise("clip.mp4")             # doctest: +SKIP
+>>> result.heatmap(1.5).shape                            # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from soundwhere.inference.localiser import Localiser, localise
+    from soundwhere.inference.result import Result
+    from soundwhere.models.registry import load_model
+    from soundwhere.models.scav import SCAV
+
+# torch takes seconds to import: the names below are found when first used, so that `soundwhere --help` stays quick.
+_HOMES = {
+    "Localiser": "soundwhere.inference.localiser",
+    "Result": "soundwhere.inference.result",
+    "SCAV": "soundwhere.models.scav",
+    "load_model": "soundwhere.models.registry",
+    "localise": "soundwhere.inference.localiser",
+}
+
+__all__ = ["SCAV", "Localiser", "Result", "__version__", "load_model", "localise"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its room on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'soundwhere' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The mask annotation tool."""

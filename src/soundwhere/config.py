@@ -1,0 +1,229 @@
+"""Every setting, as frozen dataclasses whose defaults are the paper's; read from TOML and flags, saved in checkpoints.
+
+No torch here: the command line builds its `--help` from these classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from soundwhere import constants
+from soundwhere.errors import ConfigError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Differentiable thresholding (Eq. masks)."""
+
+    positive: float = constants.POSITIVE_THRESHOLD
+    """Similarity above which a cell counts as sounding."""
+    negative: float = constants.NEGATIVE_THRESHOLD
+    """Similarity below which a cell counts as background."""
+    temperature: float = constants.MASK_TEMPERATURE
+    """Softness of both thresholds."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The architecture. The defaults are `scav-r18`, the paper's model."""
+
+    name: str = "scav-r18"
+    """Name the configuration is known by."""
+    visual: Literal["resnet18", "mobilenet_v2", "tiny"] = "resnet18"
+    """Visual encoder."""
+    audio: Literal["resnet18", "compact", "tiny"] = "resnet18"
+    """Audio encoder."""
+    visual_weights: str = "imagenet"
+    """Weights the visual encoder starts from: `imagenet`, a file, or `none`."""
+    freeze_visual: bool = True
+    """Keep the visual encoder as it is: no gradients, BatchNorm statistics that do not move."""
+    frame_px: int = constants.FRAME_PX
+    """Side of one frame, a multiple of 32."""
+    spectrogram: Literal["paper", "peers"] = "paper"
+    """Log-spectrogram preset."""
+    pooling: Literal["average", "max"] = "average"
+    """Pooling of the audio encoder's map into one embedding."""
+    similarity: Literal["cosine", "dot"] = "cosine"
+    """How an audio embedding is compared with a cell."""
+    thresholds: Thresholds = Thresholds()
+    """Thresholds of both stages' losses and of Algorithm 1."""
+    prior: Literal["algorithm1", "minmax", "uniform"] = "algorithm1"
+    """Spatial prior: Algorithm 1, min-max of the similarity (without Algorithm 1), or 0.5 everywhere (ablation a)."""
+    prior_features: Literal["normalised", "raw"] = "normalised"
+    """Features V' that Algorithm 1 compares."""
+    dimension: int = 512
+    """Embedding size D of stage 2."""
+    decoupler_layers: int = constants.DECOUPLER_LAYERS
+    """Layers of the visual decoupler."""
+    decoupler_heads: int = constants.DECOUPLER_HEADS
+    """Attention heads of both decouplers."""
+    share_decoupler: bool = True
+    """One visual decoupler for both branches."""
+    stage_two: bool = True
+    """Localise with both stages; without (ablation b) stage 1's one map is the answer."""
+    second_audio_encoder: bool = False
+    """Give stage 2 an audio encoder of its own, so that it can train while stage 1's prior stays."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is minimised."""
+
+    stage_one: Literal["infonce", "paper"] = "infonce"
+    """Form of the stage-1 loss."""
+    stage_two: Literal["paper", "distil"] = "paper"
+    """Stage-2 loss: the paper's source-specific contrast, or distillation of the solo sounds' stage-1 maps."""
+    cross_sample_negatives: bool = False
+    """Add cross-sample negatives to stage 2 (ablation d)."""
+    prior_gradient: bool = False
+    """Let stage 2's gradient flow through the spatial prior (joint training only)."""
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is trained on. Labels are never read."""
+
+    source: Literal["synthetic", "real-duet", "folder"] = "synthetic"
+    """The made-up world, the real-duet set, or a folder of videos."""
+    root: Path | None = None
+    """Folder of the data set (real-duet, folder)."""
+    mixtures: Literal["made", "native"] = "made"
+    """Make mixtures from single clips, or take videos with several sources as they are."""
+    layouts: tuple[Literal["side-by-side", "stacked", "grid"], ...] = ("side-by-side",)
+    """How frames of a made mixture are joined."""
+    silent: int = 0
+    """Silent distractors per scene: further objects (made-up world) or frames (made mixtures)."""
+    gain_db: float = 6.0
+    """Each source's level is drawn within plus or minus this, after every source was scaled to one RMS."""
+    single_fraction: float = 0.0
+    """Share of stage 1's steps, at its start, that train on single clips before mixtures (a curriculum)."""
+    scenes: int = 4000
+    """Made-up world: how many scenes make an epoch."""
+    cache: Path | None = None
+    """Folder for frozen visual features; by default below the user's cache folder."""
+    workers: int = 0
+    """Processes that prepare batches; 0 prepares them in the training process."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How it is trained. Adam 1e-4 and batch 256 are the paper's."""
+
+    stage: Literal["one", "two", "both", "joint"] = "both"
+    """Stage 1, stage 2 (from a stage-1 checkpoint), one after the other, or both losses at once (ablation c)."""
+    steps_one: int = 20_000
+    """Optimiser steps of stage 1."""
+    steps_two: int = 20_000
+    """Optimiser steps of stage 2 (and of joint training)."""
+    batch_size: int = constants.BATCH_SIZE
+    """Scenes per optimiser step, over all processes."""
+    accumulate: int = 1
+    """Parts a process's batch is cut into; saves memory, and leaves fewer contrastive negatives for each part."""
+    learning_rate: float = constants.LEARNING_RATE
+    """Initial learning rate of Adam."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Learning rate over the steps of a stage."""
+    warmup_steps: int = 0
+    """Steps over which the learning rate rises from 0."""
+    clip_norm: float = 0.0
+    """Largest norm of the gradient; 0 leaves it as it is."""
+    trainable: Literal["heads", "full"] = "heads"
+    """Stage 2 trains its projections and decouplers, or (`full`) its audio encoder too."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """bf16 autocasts on a GPU."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    seed: int = 0
+    """Decides the initial weights, the order of clips and how they are mixed."""
+    checkpoint_every_s: float = 120.0
+    """Seconds between checkpoints."""
+    log_every: int = 10
+    """Steps between lines of metrics.jsonl."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a training run depends on."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """A configuration as plain JSON/TOML values; `None` is left out."""
+    return {key: _plain(value) for key, value in vars(config).items() if value is not None}
+
+
+def from_dict(kind: type[T], values: dict[str, Any], where: str = "configuration", default: T | None = None) -> T:
+    """Build a configuration from plain values, checking every key and type.
+
+    Args:
+        kind: The dataclass to build.
+        values: Nested dictionaries as TOML or JSON gives them.
+        where: Named in errors, e.g. the file the values came from.
+        default: Values not mentioned are taken from here instead of from the class.
+    """
+    hints = get_type_hints(kind)
+    known = {f.name: hints[f.name] for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"{where}: unknown setting {key!r}.", f"Known here: {', '.join(known)}.")
+    base = default if default is not None else kind()
+    changes = {key: _typed(known[key], value, f"{where}: {key}", getattr(base, key)) for key, value in values.items()}
+    return dataclasses.replace(base, **changes)  # type: ignore[type-var]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; errors name the file, the place in it and what to do."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path} does not exist.", "Give the path of a TOML file, such as configs/paper.toml.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.", "Give the path of a TOML file.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line and run again.") from error
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _typed(hint: Any, value: Any, where: str, base: Any) -> Any:
+    """Check `value` against a field's type and convert what TOML writes differently (paths, tuples, whole floats)."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if isinstance(value, dict):
+            return from_dict(hint, value, where, base)
+    elif origin is Literal:
+        if value in arguments:
+            return value
+        raise ConfigError(f"{where} is {value!r}.", f"Choose one of: {', '.join(map(str, arguments))}.")
+    elif origin in (UnionType, Union):
+        return _typed(next(a for a in arguments if a is not type(None)), value, where, base)
+    elif origin is tuple:
+        if isinstance(value, list):
+            return tuple(_typed(arguments[0], item, where, None) for item in value)
+    elif hint is Path:
+        if isinstance(value, str):
+            return Path(value)
+    elif hint is float:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+    elif type(value) is hint:
+        return value
+    expected = getattr(hint, "__name__", str(hint))
+    raise ConfigError(f"{where} is {value!r}, which is no {expected}.", "Correct the value and run again.")

@@ -1,0 +1,1 @@
+"""Checkpoints, the training loop and evaluation: plain torch, readable top to bottom."""

@@ -1,0 +1,46 @@
+"""Errors a user can act on: what was found, where, and what to do next.
+
+Everything raised on account of the user's input derives from `SoundwhereError`; the command line prints its message
+without a traceback and exits with 2. Any other exception is a defect of this package.
+"""
+
+from __future__ import annotations
+
+
+class SoundwhereError(Exception):
+    """Bad input. The message says what was found and where; `remedy` says what to do next."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.remedy}" if self.remedy else self.message
+
+
+class MediaError(SoundwhereError):
+    """A media file that cannot be read, or lacks a stream that is needed."""
+
+
+class DataError(SoundwhereError):
+    """A data set, manifest, annotation or mask that is missing, malformed or inconsistent."""
+
+
+class ConfigError(SoundwhereError):
+    """A configuration file, option or name that makes no sense."""
+
+
+class CheckpointError(SoundwhereError):
+    """A weight file or checkpoint that is missing, damaged or belongs to another model."""
+
+
+class OutputError(SoundwhereError):
+    """An output that cannot be written: no permission, no space, a folder where a file should go."""
+
+
+class MissingExtraError(SoundwhereError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed.", f"Install it with: pip install 'soundwhere[{extra}]'")

@@ -1,0 +1,1 @@
+"""From a file to an answer: Localiser, Result and the writers."""

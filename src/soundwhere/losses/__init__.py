@@ -1,0 +1,1 @@
+"""Differentiable thresholding and the contrastive losses built on it."""

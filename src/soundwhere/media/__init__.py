@@ -1,0 +1,1 @@
+"""Files to tensors and back: sound, picture, video, drawing. PyAV and torch only."""

@@ -1,0 +1,1 @@
+"""Pure metric functions, protocols, input-free baselines and tables."""

@@ -1,0 +1,1 @@
+"""Encoders, similarity, prior and decouplers, and the methods assembled from them."""
