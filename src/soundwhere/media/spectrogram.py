@@ -1,0 +1,101 @@
+"""Log-spectrograms: power spectral density as `scipy.signal.spectrogram` defines it, in batched torch on any device.
+
+Both presets take the natural logarithm of (density + 1e-7) and divide by 12, which brings everything from silence
+(-1.34) to a full-scale tone (about 0) near the unit range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from soundwhere.constants import SAMPLE_RATE_HZ
+from soundwhere.errors import ConfigError
+
+_FLOOR = 1e-7  # added to the density, so that silence has a logarithm
+_SCALE = 12.0
+_LOUDEST = 1e6  # far above any sound; a larger sample's power would overflow float32
+
+
+@dataclass(frozen=True)
+class SpectrogramPreset:
+    """How a waveform is cut into windows.
+
+    Attributes:
+        window_samples: Length of a window, even; also the length of the Fourier transform.
+        hop_samples: Distance between the starts of two windows.
+        window: Name and parameters of the window as `scipy.signal.get_window` takes them.
+        centred: Pad half a window of silence at both ends, so that window t is centred on sample t * hop_samples.
+    """
+
+    window_samples: int
+    hop_samples: int
+    window: str | tuple[str, float]
+    centred: bool
+
+    @property
+    def bins(self) -> int:
+        """Number of frequencies F."""
+        return self.window_samples // 2 + 1
+
+    def frames(self, samples: int) -> int:
+        """Number of windows T that `samples` samples give; at least one, for which a short sound is padded."""
+        padded = samples + self.window_samples if self.centred else max(samples, self.window_samples)
+        return 1 + (padded - self.window_samples) // self.hop_samples
+
+
+PRESETS: dict[str, SpectrogramPreset] = {
+    # The paper's text: 50 ms windows every 25 ms. It names no window function; Hann is the one whose copies at half
+    # overlap add up to a constant, so that every sample counts equally.
+    "paper": SpectrogramPreset(window_samples=1102, hop_samples=551, window="hann", centred=True),
+    # The released code of the peers calls scipy.signal.spectrogram(x, 22050, nperseg=512, noverlap=274); scipy's
+    # defaults then mean a Tukey(0.25) window, the mean of each window subtracted, one-sided density, no padding.
+    "peers": SpectrogramPreset(window_samples=512, hop_samples=238, window=("tukey", 0.25), centred=False),
+}
+
+
+def log_spectrogram(waveform: Tensor, preset: str = "paper") -> Tensor:
+    """The logarithm of the power spectral density of each window, its mean subtracted first.
+
+    A microphone's constant offset is inaudible, hence the subtraction. Samples that are not finite count as silence.
+
+    Args:
+        waveform: Sound at 22 050 Hz, shape (..., N), any floating dtype, nominally in [-1, 1]; N may be 0.
+        preset: `paper` (552 x 121 for 3 s) or `peers` (257 x 276 for 3 s).
+
+    Returns:
+        ln(density + 1e-7) / 12, shape (..., 1, F, T), float32, always finite.
+
+    Raises:
+        ConfigError: No such preset.
+
+    >>> log_spectrogram(torch.zeros(2, 66_150)).shape
+    torch.Size([2, 1, 552, 121])
+    """
+    if preset not in PRESETS:
+        raise ConfigError(f"There is no spectrogram preset {preset!r}.", f"Choose one of: {', '.join(PRESETS)}.")
+    form = PRESETS[preset]
+    samples = torch.nan_to_num(waveform.float(), nan=0.0, posinf=0.0, neginf=0.0).clamp(-_LOUDEST, _LOUDEST)
+    margin = form.window_samples // 2 if form.centred else 0
+    short = max(0, form.window_samples - samples.shape[-1] - 2 * margin)
+    windows = F.pad(samples, (margin, margin + short)).unfold(-1, form.window_samples, form.hop_samples)
+    weights, doubling = _weights(form)
+    windows = (windows - windows.mean(-1, keepdim=True)) * weights.to(windows.device)
+    spectra: Tensor = torch.fft.rfft(windows)
+    density = spectra.abs().square() * doubling.to(windows.device)
+    return ((density + _FLOOR).log() / _SCALE).transpose(-1, -2).unsqueeze(-3)
+
+
+@lru_cache
+def _weights(form: SpectrogramPreset) -> tuple[Tensor, Tensor]:
+    """The window scaled to give a density per hertz, and the factor by which one side stands for both."""
+    from scipy.signal import get_window
+
+    window = torch.from_numpy(get_window(form.window, form.window_samples))
+    doubling = torch.full((form.bins,), 2.0)
+    doubling[0] = doubling[-1] = 1.0  # constant and Nyquist have no mirror image
+    return (window / (SAMPLE_RATE_HZ * window.square().sum()).sqrt()).float(), doubling
