@@ -1,0 +1,63 @@
+"""ResNet-18 without its classifier, with torchvision's parameter names so that its weight files load."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from soundwhere.models.encoders.layers import Norm, channels_last, start_from_noise
+from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions and a shortcut, projected where the shape changes."""
+
+    def __init__(self, in_channels: int, channels: int, stride: int = 1, norm: Norm = SynchronisedBatchNorm2d) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, channels, 3, stride, padding=1, bias=False)
+        self.bn1 = norm(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = norm(channels)
+        self.downsample: nn.Module | None = None
+        if stride != 1 or in_channels != channels:
+            self.downsample = nn.Sequential(nn.Conv2d(in_channels, channels, 1, stride, bias=False), norm(channels))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features (B, C, H, W) to non-negative features (B, channels, H/stride, W/stride)."""
+        shortcut = features if self.downsample is None else self.downsample(features)
+        features = torch.relu_(self.bn1(self.conv1(features)))
+        return torch.relu_(self.bn2(self.conv2(features)) + shortcut)
+
+
+class ResNet18(nn.Module):
+    """The paper's encoder, for pictures (3 channels) and spectrograms (1 channel).
+
+    Args:
+        in_channels: Channels of the input.
+        norm: Class of the normalisation layers.
+    """
+
+    channels = 512
+    stride = 32
+    classifier_names: ClassVar[frozenset[str]] = frozenset({"fc.weight", "fc.bias"})
+
+    def __init__(self, in_channels: int = 3, norm: Norm = SynchronisedBatchNorm2d) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False)
+        self.bn1 = norm(64)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.layer1 = nn.Sequential(BasicBlock(64, 64, 1, norm), BasicBlock(64, 64, 1, norm))
+        self.layer2 = nn.Sequential(BasicBlock(64, 128, 2, norm), BasicBlock(128, 128, 1, norm))
+        self.layer3 = nn.Sequential(BasicBlock(128, 256, 2, norm), BasicBlock(256, 256, 1, norm))
+        self.layer4 = nn.Sequential(BasicBlock(256, 512, 2, norm), BasicBlock(512, 512, 1, norm))
+        start_from_noise(self)
+
+    def forward(self, picture: Tensor) -> Tensor:
+        """Picture or spectrogram (B, in_channels, H, W) to non-negative features (B, 512, H/32, W/32), rounded up."""
+        features = self.maxpool(torch.relu_(self.bn1(channels_last(self.conv1(picture)))))
+        for layer in (self.layer1, self.layer2, self.layer3, self.layer4):
+            features = layer(features)
+        result: Tensor = features
+        return result
