@@ -1,0 +1,95 @@
+"""The entry point: finds the sub-command, runs it, and turns errors into messages and exit codes.
+
+Exit codes: 0 all done, 1 some files of a batch failed, 2 bad input or usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+from soundwhere import __version__
+from soundwhere.errors import SoundwhereError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+COMMANDS = {
+    "localise": "show where each sound of a video comes from (the default: `soundwhere clip.mp4`)",
+    "demo": "render a made-up clip and localise its two sounds",
+    "train": "train a model: stage 1, stage 2, or both",
+    "evaluate": "score a model beside the answers that need neither eyes nor ears",
+    "world": "write scenes and videos of the made-up world",
+    "doctor": "print versions, devices, weights, and what to do about what is missing",
+}
+
+HELP = f"""\
+soundwhere {__version__}: where in the picture does each sound come from?
+
+usage: soundwhere CLIP [CLIP ...] [options]
+       soundwhere COMMAND [options]
+
+commands:
+{chr(10).join(f"  {name:<10} {what}" for name, what in COMMANDS.items())}
+
+examples:
+  soundwhere clip.mp4                          overlay video, page and JSON in clip.soundwhere/
+  soundwhere photo.jpg --audio sound.wav       a still picture with a separate recording
+  soundwhere train --config configs/made-up-world.toml --out runs/first
+  soundwhere COMMAND --help                    options and examples of one command
+
+options:
+  --help, --version
+  --debug                                      show the traceback of an error
+"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return its exit code."""
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(HELP)
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        print(f"soundwhere {__version__}")
+        return 0
+    name, rest = (arguments[0], arguments[1:]) if arguments[0] in COMMANDS else ("localise", arguments)
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = importlib.import_module(f"soundwhere.cli.{name}").run(rest)
+        sys.stdout.flush()
+        return int(code)
+    except SoundwhereError as error:
+        return _complain(str(error), 2, debug)
+    except KeyboardInterrupt:
+        return _complain("interrupted; finished files are kept.", 130, debug)
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        message = f"internal error: {type(error).__name__}: {error}\nThis is a defect: run again with --debug and report it."
+        return _complain(message, 2, debug)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _complain(message: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"soundwhere: {message}", file=sys.stderr)
+    return code
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a command the way Ctrl-C does: partial files are removed."""
+    raise KeyboardInterrupt

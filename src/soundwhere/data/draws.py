@@ -1,0 +1,92 @@
+"""Numbered draws: what a training step sees is a function of the seed and the step, so a run resumes exactly.
+
+Draw number n is the same scene whoever asks for it and whenever: step s of a run with batch size B takes draws
+s*B .. s*B + B - 1, and process r of W takes its contiguous share of them. There is no sampler state to store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from soundwhere.distributed import rank, world_size
+from soundwhere.media.image import normalise
+from soundwhere.types import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from soundwhere.types import Image
+
+
+class Example(NamedTuple):
+    """One training scene: a picture or its cached features, and its separate sounds (one row if it came mixed)."""
+
+    sounds: NDArray[np.float32]  # (K, N)
+    image: Image | None = None  # (H, W, 3), uint8
+    features: NDArray[np.float16] | None = None  # (C, h, w)
+
+
+class Draws(Protocol):
+    """A source of training scenes."""
+
+    native: bool
+    """Whether scenes come already mixed, so that there are no separate sounds."""
+
+    def __len__(self) -> int:
+        """How many draws make an epoch."""
+
+    def draw(self, number: int, pictures: bool = False) -> Example:
+        """Draw `number`, which may exceed the length of an epoch; with `pictures`, never cached features."""
+
+
+def collate(examples: list[Example], native: bool) -> Batch:
+    """Stack examples into a batch; the mixture is the sum of the separate sounds."""
+    sounds = torch.from_numpy(np.stack([example.sounds for example in examples]))
+    image = features = None
+    if examples[0].image is not None:
+        image = normalise(np.stack([example.image for example in examples if example.image is not None]))
+    if examples[0].features is not None:
+        stacked = np.stack([example.features for example in examples if example.features is not None])
+        features = torch.from_numpy(stacked).float()
+    return Batch(sounds.sum(1), image, features, None if native else sounds)
+
+
+def batches(draws: Draws, steps: range, batch_size: int, workers: int = 0) -> Iterator[Batch]:
+    """This process's share of the batch of every step in `steps`.
+
+    Args:
+        draws: Where scenes come from.
+        steps: Optimiser steps, e.g. range(120, 1000) to go on after step 120.
+        batch_size: Scenes per step over all processes; a multiple of their number.
+        workers: Processes that prepare batches.
+    """
+    share = batch_size // world_size()
+    first = [step * batch_size + rank() * share for step in steps]
+    dataset = _Numbered(draws)
+    loader = DataLoader(
+        dataset,
+        batch_sampler=[range(start, start + share) for start in first],
+        collate_fn=dataset.collate,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+    )
+    yield from loader
+
+
+class _Numbered(Dataset[Example]):
+    """A map-style view of draws, as DataLoader wants it."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+
+    def __getitem__(self, number: int) -> Example:
+        return self._draws.draw(number)
+
+    def collate(self, examples: list[Example]) -> Batch:
+        return collate(examples, self._draws.native)

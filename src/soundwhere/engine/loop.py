@@ -1,0 +1,117 @@
+"""The loop of one training stage, readable top to bottom.
+
+One process:             soundwhere train --config configs/paper.toml
+Several GPUs:            torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml
+Several machines:        torchrun --nnodes 2 --nproc-per-node 4 --rdzv-endpoint HOST:PORT -m soundwhere train ...
+
+Accumulating gradients saves memory but does not enlarge the set of contrastive negatives: each part of a batch is
+contrasted within itself. More processes do enlarge it, because embeddings are gathered.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from soundwhere.distributed import world_size
+from soundwhere.errors import SoundwhereError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from soundwhere.config import TrainConfig
+    from soundwhere.engine.checkpoint import Progress
+    from soundwhere.models.objective import Objective
+    from soundwhere.types import Batch
+
+# Weight of the newest loss in the running average.
+SMOOTHING = 0.02
+
+
+class DivergedError(SoundwhereError):
+    """The loss is no longer a number."""
+
+
+def learning_rate(config: TrainConfig, step: int, steps: int) -> float:
+    """The rate of a step: linear warm-up, then constant or a half cosine down to 0."""
+    rate = config.learning_rate * min(1.0, (step + 1) / max(1, config.warmup_steps))
+    if config.schedule == "cosine":
+        rate *= 0.5 * (1 + math.cos(math.pi * step / max(1, steps)))
+    return rate
+
+
+def make_optimiser(objective: Objective, config: TrainConfig) -> torch.optim.Adam:
+    """Adam over what trains in this stage."""
+    trained = [parameter for parameter in objective.parameters() if parameter.requires_grad]
+    return torch.optim.Adam(trained, lr=config.learning_rate)
+
+
+def run_stage(
+    objective: Objective,
+    optimiser: torch.optim.Optimizer,
+    batches: Iterable[Batch],
+    progress: Progress,
+    steps: int,
+    config: TrainConfig,
+    device: torch.device,
+) -> Iterator[tuple[Progress, dict[str, float]]]:
+    """Train on `batches`, giving the progress and the statistics after every step.
+
+    Args:
+        objective: The stage's loss; decides what trains.
+        optimiser: Over the objective's trained parameters.
+        batches: This process's share of each step's batch, beginning at `progress.step`.
+        progress: Where the stage stands.
+        steps: Where it ends, for the learning-rate schedule.
+        config: Rates, accumulation, clipping and precision.
+        device: Where the objective lives.
+    """
+    parallel: nn.Module = objective
+    if world_size() > 1:
+        parallel = DistributedDataParallel(objective, broadcast_buffers=False)
+    trained = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+
+    for batch in batches:
+        began = time.monotonic()
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate(config, progress.step, steps)
+        statistics = _backward(parallel, batch.to(device), config, device)
+        if config.clip_norm:
+            nn.utils.clip_grad_norm_(trained, config.clip_norm)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+
+        loss = statistics["loss"]
+        if not math.isfinite(loss):
+            raise DivergedError(
+                f"The loss became {loss} at step {progress.step + 1} of stage {progress.stage}.",
+                "Go on from the last checkpoint with --resume and a lower --train.learning-rate or a --train.clip-norm.",
+            )
+        smooth = loss if progress.step == 0 else progress.smooth_loss + SMOOTHING * (loss - progress.smooth_loss)
+        progress = replace(
+            progress, step=progress.step + 1, smooth_loss=smooth, seconds=progress.seconds + time.monotonic() - began
+        )
+        yield progress, statistics
+
+
+def _backward(parallel: nn.Module, batch: Batch, config: TrainConfig, device: torch.device) -> dict[str, float]:
+    """Add up the gradients of a batch, part by part; the statistics are the parts' means."""
+    size = math.ceil(len(batch) / config.accumulate)
+    parts = [slice(start, start + size) for start in range(0, len(batch), size)]
+    sums: dict[str, float] = {}
+    for number, part in enumerate(parts, 1):
+        # Processes exchange gradients once per batch, with its last part.
+        quiet: Callable[[], Any] = parallel.no_sync if number < len(parts) and world_size() > 1 else nullcontext
+        with quiet(), torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+            values = parallel(batch[part])
+            (values["loss"] / len(parts)).backward()
+        for name, value in values.items():
+            sums[name] = sums.get(name, 0.0) + float(value.detach()) / len(parts)
+    return sums

@@ -1,0 +1,44 @@
+"""A contact sheet: fixed scenes with the maps the model gives now, to watch training with one's own eyes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from PIL import Image as PILImage
+
+from soundwhere.data.draws import collate
+from soundwhere.files import atomic_path
+from soundwhere.media.draw import contact_sheet, overlay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from soundwhere.data.draws import Draws
+    from soundwhere.models.scav import SCAV
+
+SCENES = 8
+
+
+@torch.no_grad()
+def write_sheet(path: Path, model: SCAV, draws: Draws, device: torch.device) -> None:
+    """Draw the first scenes of an epoch: picture, stage 1's similarity, and the map of each source.
+
+    The whole picture is encoded here, as in scoring, even where training uses cached features of single frames.
+    """
+    examples = [draws.draw(number, pictures=True) for number in range(min(SCENES, len(draws)))]
+    batch = collate(examples, draws.native).to(device)
+    features = model.features(batch)
+    spectrogram = model.hear(batch.mixture)
+    heard = model.similarity(features, model.audio(spectrogram))[:, None]
+    maps = torch.cat([heard, model.localise_features(features, spectrogram).similarity], dim=1).clamp(0, 1)
+    size = batch.image.shape[-2:] if batch.image is not None else features.shape[-2:]
+    maps = torch.nn.functional.interpolate(maps, size=size, mode="bilinear", align_corners=False)
+    rows = []
+    for example, scene_maps in zip(examples, maps.cpu().numpy(), strict=True):
+        picture = np.asarray(example.image)
+        rows.append([picture, *(overlay(picture, scene_map[None]) for scene_map in scene_maps)])
+    labels = ["picture", "stage 1", *(f"source {k + 1}" for k in range(model.sources))][: len(rows[0])]
+    with atomic_path(path) as temporary:
+        PILImage.fromarray(contact_sheet(rows, labels)).save(temporary)

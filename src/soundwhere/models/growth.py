@@ -1,0 +1,55 @@
+"""Growing a peak into an object, and `peel`: sources taken one after another, with no second stage at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional as F
+
+from soundwhere.models.prior import normalise_range
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Softness of the peak: cells within a few hundredths of the maximum count as the peak.
+PEAK_TEMPERATURE = 0.03
+
+
+def grow(similarity: Tensor, features: Tensor) -> Tensor:
+    """Grow the similarity's peak into the object it lies on.
+
+    Every cell is compared (cosine) with the peak's visual embedding, and the result weighted by the norm of its
+    features, which is high on objects and low on background.
+
+    Args:
+        similarity: S, shape (B, h, w).
+        features: V, shape (B, D, h, w).
+
+    Returns:
+        Maps in [0, 1], shape (B, h, w).
+    """
+    peak = (similarity.flatten(1) / PEAK_TEMPERATURE).softmax(1)
+    embedding = torch.einsum("bdn,bn->bd", features.flatten(2), peak)
+    likeness = torch.einsum("bdhw,bd->bhw", F.normalize(features, dim=1), F.normalize(embedding, dim=1))
+    return normalise_range(likeness.clamp_min(0) * features.norm(dim=1))
+
+
+def peel(similarity: Tensor, features: Tensor, sources: int) -> Tensor:
+    """Training-free localisation of several sources: grow the peak, take it out of the similarity, repeat.
+
+    Args:
+        similarity: S of the mixture, shape (B, h, w).
+        features: V, shape (B, D, h, w).
+        sources: K.
+
+    Returns:
+        Maps in [0, 1], shape (B, K, h, w), most similar source first.
+    """
+    maps = []
+    remaining = similarity
+    for _ in range(sources):
+        grown = grow(remaining, features)
+        maps.append(grown * remaining.flatten(1).amax(1).clamp(0, 1)[:, None, None])
+        remaining = remaining * (1 - grown)
+    return torch.stack(maps, dim=1)

@@ -1,0 +1,59 @@
+"""Algorithm 1: from the similarity map of stage 1 to the spatial prior M_dom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from soundwhere.losses.thresholding import soft_masks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from soundwhere.config import Thresholds
+
+# Below this a sum of weights, or the range of a map, is taken for zero.
+TINY = 1e-6
+
+
+def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Tensor:
+    """The dominant source's map by Algorithm 1: is a cell nearer to the peak or to the background?
+
+    Degenerate maps are defined: where the background weights N x S sum to about 0 (a map at or below 0, or above the
+    threshold everywhere) the background is the plain mean of all cells, and a constant map gives 0.5 everywhere.
+    Negative similarities weigh nothing, so that the background stays a mean of cells.
+
+    Args:
+        similarity: S, shape (B, h, w).
+        features: V', shape (B, D, h, w).
+        thresholds: The positive threshold and temperature make the background mask N.
+
+    Returns:
+        M_dom, shape (B, h, w), in [0, 1].
+    """
+    cells = features.flatten(2)  # (B, D, hw)
+    scores = similarity.flatten(1)  # (B, hw)
+
+    positive, _ = soft_masks(scores, thresholds)
+    weights = (1 - positive) * scores.clamp_min(0)
+    total = weights.sum(1, keepdim=True)
+    weights = torch.where(total > TINY, weights / total.clamp_min(TINY), 1 / scores.shape[1])
+    background = torch.einsum("bdn,bn->bd", cells, weights)
+
+    seed = cells[torch.arange(len(cells), device=cells.device), :, scores.argmax(1)]  # (B, D)
+    to_seed = (cells - seed[..., None]).norm(dim=1)
+    to_background = (cells - background[..., None]).norm(dim=1)
+
+    prior = normalise_range(to_background - to_seed)
+    constant = scores.amax(1, keepdim=True) - scores.amin(1, keepdim=True) < TINY
+    return torch.where(constant, 0.5, prior).unflatten(1, similarity.shape[1:])
+
+
+def normalise_range(maps: Tensor) -> Tensor:
+    """Stretch each map (B, ...) to [0, 1] (step 4 of Algorithm 1); a constant map becomes 0.5 everywhere."""
+    cells = maps.flatten(1)
+    low, high = cells.amin(1, keepdim=True), cells.amax(1, keepdim=True)
+    spread = high - low
+    stretched = (cells - low) / spread.clamp_min(TINY)
+    return torch.where(spread < TINY, 0.5, stretched).unflatten(1, maps.shape[1:])

@@ -1,0 +1,37 @@
+"""Similarity between an audio embedding and every cell of the visual features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch.nn import functional as F
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Kind = Literal["cosine", "dot"]
+
+
+def prepare(tensor: Tensor, kind: Kind) -> Tensor:
+    """Make inner products of dimension 1 the chosen similarity: unit length for cosine, unchanged for dot.
+
+    Args:
+        tensor: Features (B, D, h, w) or an embedding (B, D).
+        kind: `cosine` or `dot`.
+    """
+    return F.normalize(tensor, dim=1) if kind == "cosine" else tensor
+
+
+def similarity_map(features: Tensor, embedding: Tensor, kind: Kind = "cosine") -> Tensor:
+    """S_{i->i}: the similarity of each sample's sound to each cell of its own picture.
+
+    Args:
+        features: V, shape (B, D, h, w).
+        embedding: a, shape (B, D).
+        kind: `cosine` (in [-1, 1]; in [0, 1] for non-negative features) or `dot`.
+
+    Returns:
+        Shape (B, h, w).
+    """
+    return torch.einsum("bdhw,bd->bhw", prepare(features, kind), prepare(embedding, kind))
