@@ -18,26 +18,27 @@ if TYPE_CHECKING:
 
 
 def random_background(rng: Generator, size: tuple[int, int]) -> Pillow.Image:
-    """A textured RGB picture of `size` = (height, width): two colours blended by a pattern, under soft uneven light."""
+    """A textured RGB picture of `size` = (height, width): two colours in a pattern, with soft shade and grain."""
     height, width = size
     pattern = _PATTERNS[rng.integers(len(_PATTERNS))](rng, height, width)
-    first, second = _colours(rng)
-    weight = pattern[..., None].astype(np.float32)
-    light = _smooth(rng, height, width, int(rng.integers(2, 6)))[..., None]
-    grain = rng.integers(-5, 6, (height, width, 1)).astype(np.float32)
-    picture = (first + (second - first) * weight) * (0.85 + 0.3 * light) + grain
-    return Pillow.fromarray(np.clip(picture, 0, 255).astype(np.uint8))
+    first, second = (Pillow.new("RGB", (width, height), colour) for colour in _colours(rng))
+    first.paste(second, mask=_to_mask(pattern))
+    shade = 0.22 * _smooth(rng, height, width, int(rng.integers(2, 6))) + 0.05 * rng.random(size, dtype=np.float32)
+    first.paste((0, 0, 0), (0, 0), _to_mask(shade))
+    return first
 
 
-def _colours(rng: Generator) -> tuple[Array, Array]:
-    """Two muted colours that differ a little, each shape (3,), in [0, 255]."""
-    hue, value = rng.random(), rng.uniform(0.25, 0.85)
-    step = rng.uniform(0.08, 0.2) * (1 if value < 0.5 else -1)
+def _to_mask(weight: Array) -> Pillow.Image:
+    """Weights in [0, 1] as a mask for pasting."""
+    return Pillow.fromarray((255 * weight).astype(np.uint8))
+
+
+def _colours(rng: Generator) -> list[tuple[int, ...]]:
+    """Two muted colours that differ a little, as 8-bit RGB."""
+    hue, value = rng.random(), rng.uniform(0.3, 1)
+    step = rng.uniform(0.1, 0.22) * (1 if value < 0.6 else -1)
     pair = ((hue, value), (hue + rng.uniform(-0.15, 0.15), value + step))
-    first, second = (
-        255 * np.array(colorsys.hsv_to_rgb(h % 1, rng.uniform(0.05, 0.4), v), dtype=np.float32) for h, v in pair
-    )
-    return first, second
+    return [tuple(round(255 * part) for part in colorsys.hsv_to_rgb(h % 1, rng.uniform(0.05, 0.4), v)) for h, v in pair]
 
 
 def _smooth(rng: Generator, height: int, width: int, cells: int) -> Array:

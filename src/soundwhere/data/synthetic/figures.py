@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # What a pixel of a figure is made of. MAIN is plain or, where the texture says so, SECOND.
 NOTHING, MAIN, SECOND, ACCENT, INK, LIGHT, PLAIN = range(7)
 
-_TURN = np.linspace(0, 2 * np.pi, 33)
+_CIRCLE = np.array([(np.cos(angle), np.sin(angle)) for angle in np.linspace(0, 2 * np.pi, 33)])
 
 
 class Pen:
@@ -44,31 +44,35 @@ class Pen:
 
     def ellipse(self, material: int, x: float, y: float, rx: float, ry: float, tilt: float = 0.0) -> None:
         """Fill an ellipse with half-axes `rx` and `ry`, turned by `tilt` radians."""
-        self._chord(material, _TURN, (x, y), (rx, ry), tilt)
+        points = _CIRCLE * (rx, ry)
+        if tilt:
+            points = points @ np.array([[np.cos(tilt), np.sin(tilt)], [-np.sin(tilt), np.cos(tilt)]])
+        self._draw.polygon(self._place(points + np.array([x, y])), fill=material)
 
     def chord(self, material: int, x: float, y: float, rx: float, ry: float, start: float, stop: float) -> None:
         """Fill the part of an ellipse between two angles in turns, clockwise from the right."""
-        self._chord(material, 2 * np.pi * np.linspace(start, stop, 25), (x, y), (rx, ry), 0.0)
-
-    def _chord(
-        self, material: int, angles: Array, at: tuple[float, float], radii: tuple[float, float], tilt: float
-    ) -> None:
-        points = np.stack([radii[0] * np.cos(angles), radii[1] * np.sin(angles)], axis=1)
-        if tilt:
-            points = points @ np.array([[np.cos(tilt), np.sin(tilt)], [-np.sin(tilt), np.cos(tilt)]])
-        self._draw.polygon(self._place(points + at), fill=material)
+        self._draw.polygon(self._place(_arc(x, y, rx, ry, start, stop)), fill=material)
 
     def line(self, material: int, width: float, *points: tuple[float, float]) -> None:
         """Draw a line through these points."""
-        thickness = max(1, round(width * self._scale))
-        self._draw.line(self._place(np.array(points)), fill=material, width=thickness, joint="curve")
+        self._line(material, width, np.array(points))
 
     def arc(
         self, material: int, width: float, x: float, y: float, rx: float, ry: float, start: float, stop: float
     ) -> None:
         """Draw a part of the edge of an ellipse, between two angles in turns."""
-        angles = 2 * np.pi * np.linspace(start, stop, 17)
-        self.line(material, width, *zip(x + rx * np.cos(angles), y + ry * np.sin(angles), strict=True))
+        self._line(material, width, _arc(x, y, rx, ry, start, stop))
+
+    def _line(self, material: int, width: float, points: Array) -> None:
+        thickness = max(1, round(width * self._scale))
+        self._draw.line(self._place(points), fill=material, width=thickness, joint="curve")
+
+
+def _arc(x: float, y: float, rx: float, ry: float, start: float, stop: float) -> Array:
+    """Points on the edge of an ellipse between two angles in turns, shape (21, 2)."""
+    angles = 2 * np.pi * np.linspace(start, stop, 21)
+    points: Array = np.column_stack([x + rx * np.cos(angles), y + ry * np.sin(angles)])
+    return points
 
 
 def _guitar(pen: Pen, rng: Generator) -> None:
@@ -142,7 +146,7 @@ def _bird(pen: Pen, rng: Generator) -> None:
     pen.ellipse(PLAIN, 0.5, -0.38, 0.3, 0.29)
     pen.ellipse(LIGHT, 0.57, -0.44, 0.12, 0.12)
     pen.ellipse(INK, 0.59, -0.44, 0.065, 0.065)
-    pen.polygon(SECOND, (0.22, -0.08), (-0.2, -0.12), (-0.62, wing), (-0.3, 0.28), (0.05, 0.25))
+    pen.polygon(ACCENT, (0.12, 0.0), (-0.2, -0.06), (-0.6, wing), (-0.32, 0.22), (-0.05, 0.2))
 
 
 def _kettle(pen: Pen, rng: Generator) -> None:
@@ -177,8 +181,8 @@ def _face(pen: Pen, rng: Generator) -> None:
 def _clock(pen: Pen, rng: Generator) -> None:
     rim, hour, minute = rng.uniform(0.62, 0.7), rng.uniform(0, 2 * np.pi), rng.uniform(0, 2 * np.pi)
     for x in (-0.5, 0.5):
-        pen.ellipse(ACCENT, x, -0.72, 0.26, 0.22, x)
-        pen.line(INK, 0.13, (0.9 * x, 0.6), (1.25 * x, 0.94))
+        pen.ellipse(ACCENT, x, -0.66, 0.26, 0.22, x)
+        pen.line(INK, 0.13, (0.9 * x, 0.6), (1.15 * x, 0.86))
     pen.ellipse(MAIN, 0, 0.06, 0.83, 0.83)
     pen.ellipse(LIGHT, 0, 0.06, rim, rim)
     for turn in np.arange(0, 2 * np.pi, np.pi / 6):
@@ -189,25 +193,16 @@ def _clock(pen: Pen, rng: Generator) -> None:
 
 
 def _trumpet(pen: Pen, rng: Generator) -> None:
-    flare, drop = rng.uniform(0.42, 0.54), rng.uniform(0.36, 0.46)
-    pen.arc(SECOND, 0.12, -0.08, 0.5 * drop, 0.42, 0.5 * drop, 0.0, 1.0)
-    for x in (-0.26, -0.08, 0.1):
-        pen.line(INK, 0.05, (x, -0.3), (x, 0.0))
-        pen.polygon(ACCENT, (x - 0.07, -0.08), (x + 0.07, -0.08), (x + 0.07, drop + 0.1), (x - 0.07, drop + 0.1))
-        pen.ellipse(LIGHT, x, -0.3, 0.08, 0.06)
-    pen.polygon(
-        MAIN,
-        (-0.85, -0.06),
-        (0.3, -0.09),
-        (0.6, -0.2),
-        (0.84, -flare),
-        (0.84, flare),
-        (0.6, 0.2),
-        (0.3, 0.09),
-        (-0.85, 0.06),
-    )
-    pen.polygon(INK, (-0.98, -0.13), (-0.85, -0.08), (-0.85, 0.08), (-0.98, 0.13))
-    pen.ellipse(SECOND, 0.84, 0, 0.1, flare)
+    flare, drop = rng.uniform(0.5, 0.62), rng.uniform(0.42, 0.52)
+    pen.arc(SECOND, 0.15, -0.1, 0.5 * drop, 0.45, 0.5 * drop, 0.0, 1.0)
+    for x in (-0.3, -0.1, 0.1):
+        pen.line(INK, 0.06, (x, -0.34), (x, 0.0))
+        pen.polygon(ACCENT, (x - 0.08, -0.1), (x + 0.08, -0.1), (x + 0.08, drop + 0.1), (x - 0.08, drop + 0.1))
+        pen.ellipse(LIGHT, x, -0.34, 0.09, 0.07)
+    above = ((-0.85, -0.12), (0.15, -0.14), (0.45, -0.24), (0.68, -0.4), (0.8, -flare))
+    pen.polygon(MAIN, *above, *((x, -y) for x, y in reversed(above)))
+    pen.polygon(INK, (-1.0, -0.17), (-0.85, -0.1), (-0.85, 0.1), (-1.0, 0.17))
+    pen.ellipse(SECOND, 0.8, 0, 0.12, flare)
 
 
 def _cloud(pen: Pen, rng: Generator) -> None:
@@ -222,9 +217,9 @@ def _cloud(pen: Pen, rng: Generator) -> None:
 
 
 def _phone(pen: Pen, rng: Generator) -> None:
-    dial, wide = rng.uniform(0.27, 0.34), rng.uniform(0.68, 0.78)
+    dial, wide = rng.uniform(0.27, 0.34), rng.uniform(0.58, 0.66)
     pen.polygon(MAIN, (-0.34, -0.3), (0.34, -0.3), (wide, 0.72), (-wide, 0.72))
-    pen.polygon(INK, (-wide, 0.72), (wide, 0.72), (wide, 0.82), (-wide, 0.82))
+    pen.polygon(INK, (-wide, 0.72), (wide, 0.72), (wide, 0.8), (-wide, 0.8))
     pen.ellipse(LIGHT, 0, 0.25, dial, dial)
     for turn in np.arange(0, 2 * np.pi, np.pi / 4):
         pen.ellipse(INK, 0.66 * dial * np.cos(turn), 0.25 + 0.66 * dial * np.sin(turn), 0.05, 0.05)
@@ -248,7 +243,7 @@ def _bee(pen: Pen, rng: Generator) -> None:
 def _frog(pen: Pen, rng: Generator) -> None:
     eye, wide = rng.uniform(0.2, 0.26), rng.uniform(0.62, 0.72)
     for side in (-1, 1):
-        pen.ellipse(SECOND, 0.58 * side, 0.6, 0.3, 0.2, 0.5 * side)
+        pen.ellipse(SECOND, 0.52 * side, 0.55, 0.3, 0.2, 0.5 * side)
         pen.ellipse(PLAIN, 0.4 * side, -0.55, eye + 0.06, eye + 0.06)
     pen.ellipse(MAIN, 0, 0.15, wide, 0.68)
     for side in (-1, 1):

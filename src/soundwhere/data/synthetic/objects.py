@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SUPERSAMPLE = 2
+_FIT = 0.92  # figures reach a little beyond radius 1; with this, a figure and its outline fit into the thing's circle
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def random_palette(rng: Generator) -> NDArray[np.uint8]:
     put(SECOND, hue + rng.uniform(-0.12, 0.12), rng.uniform(0.5, 0.9), bright * rng.uniform(0.42, 0.6))
     put(ACCENT, hue + rng.uniform(0.3, 0.7), rng.uniform(0.6, 0.95), rng.uniform(0.65, 1))
     put(INK, rng.random(), rng.uniform(0.2, 0.6), rng.uniform(0.08, 0.2))
-    put(LIGHT, rng.random(), rng.uniform(0.02, 0.12), rng.uniform(0.93, 1))
+    put(LIGHT, rng.random(), rng.uniform(0.02, 0.25), rng.uniform(0.9, 1))
     palette[PLAIN] = palette[MAIN]
     return palette
 
@@ -69,7 +70,7 @@ def paint(canvas: Pillow.Image, thing: Thing) -> NDArray[np.bool_]:
     Returns:
         The pixels it touches, shape (H, W), bool. Edges are smoothed, so the outermost of them are blends.
     """
-    reach = 1.1 * thing.radius + 2  # the figure and its outline
+    reach = thing.radius + 2
     left, top = floor(thing.x - reach), floor(thing.y - reach)
     side = ceil(2 * reach) + 1
     materials = _materials(thing, side, thing.x - left, thing.y - top)
@@ -84,7 +85,7 @@ def paint(canvas: Pillow.Image, thing: Thing) -> NDArray[np.bool_]:
 def _materials(thing: Thing, side: int, x: float, y: float) -> NDArray[np.uint8]:
     """What each subpixel of a square patch is made of, when the thing's centre is at (x, y) in the patch."""
     figure, texture = FIGURES[thing.kind]
-    scale = _SUPERSAMPLE * thing.radius
+    scale = _SUPERSAMPLE * _FIT * thing.radius
     flip = -1.0 if thing.mirrored else 1.0
     matrix = scale * np.array(
         [[flip * cos(thing.angle), -sin(thing.angle)], [flip * sin(thing.angle), cos(thing.angle)]]
@@ -95,7 +96,7 @@ def _materials(thing: Thing, side: int, x: float, y: float) -> NDArray[np.uint8]
     materials: NDArray[np.uint8] = np.array(image)
 
     rows, columns = np.nonzero(materials == MAIN)
-    inverse = np.linalg.inv(matrix).astype(np.float32)
+    inverse = (matrix.T / scale**2).astype(np.float32)
     across, down = (columns + 0.5 - centre[0]).astype(np.float32), (rows + 0.5 - centre[1]).astype(np.float32)
     u, v = inverse[0, 0] * across + inverse[0, 1] * down, inverse[1, 0] * across + inverse[1, 1] * down
     materials[rows, columns] = np.where(texture(u, v) > 0, SECOND, MAIN)
@@ -104,11 +105,11 @@ def _materials(thing: Thing, side: int, x: float, y: float) -> NDArray[np.uint8]
 
 def _outlined(materials: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
     """Put a line of ink around the figure, so that it stands out from any background."""
-    solid = materials != NOTHING
+    solid = (materials != NOTHING).ravel()
     grown = solid.copy()
-    diagonal = max(1, round(0.7 * width))
-    for dy, dx in ((0, width), (width, 0), (diagonal, diagonal), (diagonal, -diagonal)):
-        for sy, sx in ((dy, dx), (-dy, -dx)):
-            grown |= np.roll(solid, (sy, sx), (0, 1))
-    materials[grown & ~solid] = INK
+    row, diagonal = materials.shape[1], max(1, round(0.7 * width))
+    for shift in (width, width * row, diagonal * (row + 1), diagonal * (row - 1)):
+        grown[shift:] |= solid[:-shift]
+        grown[:-shift] |= solid[shift:]
+    materials.ravel()[grown & ~solid] = INK
     return materials
