@@ -1,0 +1,140 @@
+"""Opening media files: one zero of time for picture and sound, errors a user can act on, damage stepped over."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import av
+from av.error import FFmpegError
+
+from soundwhere.errors import MediaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from av.audio.frame import AudioFrame
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+_REMEDY = "Give a video that plays, such as an mp4, mov, mkv, webm or gif, or a sound file."
+SEEK_MARGIN_S: Final = 1.0  # decoders need a run-up: reordered frames, overlapping sound packets
+
+
+@contextmanager
+def open_media(path: Path) -> Iterator[InputContainer]:
+    """Open a media file for reading.
+
+    Raises:
+        MediaError: The file is missing, a folder, empty, cut short or no media file.
+    """
+    path = Path(path)
+    check_file(path)
+    try:
+        # "file:" keeps a name with a colon from being taken for an address; the whitelist keeps a playlist offline.
+        container = av.open(f"file:{path}", options={"protocol_whitelist": "file"})
+    except (FFmpegError, OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    with container:
+        if container.format.name == "tty":  # FFmpeg is willing to film a text file
+            raise MediaError(f"{path} is a text file.", _REMEDY)
+        yield container
+
+
+def zero_s(container: InputContainer) -> float:
+    """Time stamp that counts as time 0 for picture and sound alike.
+
+    Some formats begin far from 0 (MPEG-TS at 1.4 s): the earliest stream then begins at time 0. A negative start is
+    the run-up of a sound codec, or what an editor cut away: it stays before time 0.
+    """
+    return max(0.0, (container.start_time or 0) / av.time_base)
+
+
+def picture_stream(container: InputContainer) -> VideoStream | None:
+    """The first video stream, or none; the cover of an album is no video."""
+    return next((s for s in container.streams.video if not s.disposition & s.disposition.attached_pic), None)
+
+
+def sound_stream(container: InputContainer) -> AudioStream | None:
+    """The first audio stream that has a decoder, or none."""
+    return next((stream for stream in container.streams.audio if stream.codec_context is not None), None)
+
+
+def decoded(container: InputContainer, stream: AudioStream | VideoStream) -> Iterator[AudioFrame | VideoFrame]:
+    """Every frame that decodes, in order of display: damaged ones are skipped, a file cut short ends early."""
+    progress = True
+    while progress:  # once more after an error in the container, as long as packets still come
+        progress = False
+        try:
+            for packet in container.demux(stream):
+                progress = True
+                try:
+                    frames = packet.decode()
+                except FFmpegError:
+                    continue
+                yield from (frame for frame in frames if not frame.is_corrupt)  # type: ignore[misc, union-attr]
+            return
+        except FFmpegError:
+            continue
+    try:
+        yield from stream.codec_context.decode(None)
+    except FFmpegError:
+        return
+
+
+def describe_streams(container: InputContainer) -> str:
+    """The streams in words: `video h264 1280x720, audio aac stereo 48 kHz`."""
+    words = []
+    if (picture := picture_stream(container)) is not None:
+        words.append(f"video {picture.codec_context.name} {picture.codec_context.width}x{picture.codec_context.height}")
+    if (sound := sound_stream(container)) is not None:
+        words.append(f"audio {sound.codec_context.name} {describe_sound(sound)}")
+    return ", ".join(words) or "none"
+
+
+def describe_sound(stream: AudioStream) -> str:
+    """Channels and rate in words: `stereo 48 kHz`."""
+    channels = stream.codec_context.channels
+    words = {1: "mono", 2: "stereo"}.get(channels, f"{channels} channels")
+    return f"{words} {stream.codec_context.sample_rate / 1000:g} kHz"
+
+
+def no_sound(path: Path, streams: str) -> MediaError:
+    """The error for a picture without sound."""
+    return MediaError(
+        f"{path} has a picture but no sound track (streams: {streams}).",
+        f"Localisation needs both. To use a separate recording: soundwhere {path} --audio recording.wav",
+    )
+
+
+def no_picture(path: Path, streams: str) -> MediaError:
+    """The error for a sound without picture."""
+    return MediaError(
+        f"{path} has no picture (streams: {streams}).",
+        f"Localisation needs both. To use a photo with this sound: soundwhere photo.jpg --audio {path}",
+    )
+
+
+def check_file(path: Path) -> None:
+    """Raise a MediaError unless `path` is a file with something in it."""
+    if path.is_dir():
+        raise MediaError(f"{path} is a folder, not a file.", "Give one media file.")
+    if not path.exists():
+        raise MediaError(f"{path} does not exist.", "Check the spelling and the folder.")
+    if not path.is_file():
+        raise MediaError(f"{path} is not a regular file.", "Copy it to a file first: reading needs to jump within it.")
+    if path.stat().st_size == 0:
+        raise MediaError(f"{path} is empty (0 bytes).", "Download or copy it again.")
+
+
+def _unreadable(path: Path, error: Exception) -> MediaError:
+    if isinstance(error, PermissionError):
+        return MediaError(f"{path} may not be read: permission denied.", "Ask its owner for permission.")
+    with path.open("rb") as file:
+        begins_as_mp4 = file.read(8)[4:] == b"ftyp"
+    if begins_as_mp4:
+        return MediaError(f"{path} is cut short or damaged: its index is missing.", "Download or copy it again.")
+    return MediaError(f"{path} is not a media file that can be read.", _REMEDY)
