@@ -164,13 +164,21 @@ class SCAV(nn.Module):
 
     def localise_features(self, features: Tensor, spectrogram: Tensor) -> Localisation:
         """As `forward`, from visual features (B, C, h, w)."""
-        embedding = self.audio(spectrogram)
+        return self.localise_heard(features, self.embed(spectrogram))
+
+    def embed(self, spectrogram: Tensor) -> Tensor:
+        """Encode spectrograms (B, 1, F, T) once for any number of pictures: the embedding for each stage, (B, 2, C)."""
+        first = self.audio(spectrogram)
+        own = self.second_audio if self.config.stage_two else None
+        return torch.stack([first, first if own is None else own(spectrogram)], dim=1)
+
+    def localise_heard(self, features: Tensor, heard: Tensor) -> Localisation:
+        """As `localise_features`, from what `embed` made of the sound, shape (B, 2, C)."""
+        embedding, second = heard.unbind(1)
         similarity = self.similarity(features, embedding)
         if not self.config.stage_two:
             return localisation(similarity[:, None], embedding[:, None])
-        prior = self.spatial_prior(similarity, features)
-        heard = embedding if self.second_audio is None else self.second_audio(spectrogram)
-        branches = self.decouple(features, heard, prior)
+        branches = self.decouple(features, second, self.spatial_prior(similarity, features))
         return localisation(self.branch_similarity(branches), branches.embeddings)
 
     def branch_similarity(self, branches: Branches) -> Tensor:
