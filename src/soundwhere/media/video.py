@@ -1,0 +1,252 @@
+"""Videos to frames, by time and never by index, in constant memory. A photo is a video with one frame."""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import av
+import numpy as np
+from av.error import FFmpegError
+
+from soundwhere.errors import ConfigError, MediaError
+from soundwhere.media import container as media
+from soundwhere.media.image import IMAGE_SUFFIXES, read_image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+    from soundwhere.types import Image
+
+    Pictures = Iterator[tuple[float, Callable[[], Image]]]  # time, and the picture when it is wanted
+
+_ROUNDING_S = 1e-3  # time stamps of some formats are rounded to the millisecond
+_SEEK_BEYOND_S = 5.0  # to reach a frame further ahead than this, jumping beats decoding what lies between
+
+
+@dataclass(frozen=True)
+class MediaInfo:
+    """What a media file holds.
+
+    Attributes:
+        path: The file.
+        duration_s: Length in seconds; 0 for a photo.
+        width: Width of the picture as displayed, in pixels; 0 without a picture.
+        height: Height of the picture as displayed.
+        fps: Average frame rate; 0 for a photo or without a picture.
+        has_video: Whether there is a picture.
+        has_audio: Whether there is sound.
+        sound: The sound in words, such as `stereo 48 kHz`; empty without.
+        streams: The streams in words, as errors quote them.
+    """
+
+    path: Path
+    duration_s: float
+    width: int
+    height: int
+    fps: float
+    has_video: bool
+    has_audio: bool
+    sound: str
+    streams: str
+
+    def describe(self) -> str:
+        """One line for people: `0:42, 1280x720, stereo 48 kHz`."""
+        size = f"{self.width}x{self.height}" if self.has_video else "no picture"
+        return ", ".join([clock(self.duration_s), size, self.sound or "no sound"])
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A picture, RGB of shape (H, W, 3), uint8, and the time at which it is on display, in seconds."""
+
+    time_s: float
+    image: Image
+
+
+def clock(time_s: float) -> str:
+    """A time as people write it.
+
+    >>> clock(42.3), clock(3725)
+    ('0:42', '1:02:05')
+    """
+    minutes, seconds = divmod(int(time_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def probe(path: Path | str) -> MediaInfo:
+    """Look what a media file holds.
+
+    Raises:
+        MediaError: The file cannot be read, or has a picture of which nothing can be decoded.
+    """
+    path = Path(path)
+    if _is_photo(path):
+        height, width, _ = read_image(path).shape
+        return MediaInfo(path, 0.0, width, height, 0.0, True, False, "", f"picture {width}x{height}")
+    with media.open_media(path) as container:
+        duration_s = _duration_s(container)
+        picture, sound = media.picture_stream(container), media.sound_stream(container)
+        words, streams = media.describe_sound(sound) if sound else "", media.describe_streams(container)
+        fps = float(picture.average_rate or picture.guessed_rate or 0) if picture else 0.0
+    height = width = 0
+    if picture:  # only a decoded frame knows how it is rotated
+        height, width, _ = read_frames(path, [0.0])[0].image.shape
+    return MediaInfo(path, duration_s, width, height, fps, picture is not None, sound is not None, words, streams)
+
+
+def require_streams(info: MediaInfo) -> None:
+    """Raise a MediaError unless there are both picture and sound."""
+    if not info.has_video:
+        raise media.no_picture(info.path, info.streams)
+    if not info.has_audio:
+        raise media.no_sound(info.path, info.streams)
+
+
+def stream_frames(
+    path: Path | str, fps: float | None = None, start_s: float = 0.0, end_s: float | None = None
+) -> Iterator[Frame]:
+    """Frames in order, in constant memory.
+
+    Args:
+        path: Video or photo. Rotation is applied, transparent parts are black, damaged frames are skipped.
+        fps: With it, the frame on display at start_s, start_s + 1 / fps, ... (the first frame before it appears, the
+            last frame after it ended). Without, every frame at its own time.
+        start_s: Time to begin at, in seconds on the same clock as `read_audio`.
+        end_s: Time before which to stop; by default where the file ends, be it picture or sound. A later time holds
+            the last frame.
+
+    Yields:
+        Frames with increasing times. Several may share one array: copy before changing it.
+
+    Raises:
+        MediaError: The file cannot be read, has no picture, or none of it can be decoded.
+    """
+    path = Path(path)
+    if fps is None:
+        for time_s, picture in _pictures(path, start_s):
+            if end_s is not None and time_s >= end_s:
+                return
+            if time_s >= start_s:
+                yield Frame(time_s, picture())
+        return
+    if not fps > 0:
+        raise ConfigError(f"{fps} frames per second make no sense.", "Give a number above 0.")
+    count = math.ceil(((_end_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
+    if end_s is None and start_s == 0:
+        count = max(count, 1)  # a photo lasts no time and is still to be seen
+    yield from _on_display(_pictures(path, start_s), (start_s + index / fps for index in range(count)))
+
+
+def read_frames(path: Path | str, times_s: Sequence[float]) -> list[Frame]:
+    """The frames on display at given times, in the order asked for; before the first and after the last, those two."""
+    path = Path(path)
+    ascending = sorted(set(times_s))
+    breaks = [i for i, (a, b) in enumerate(pairwise(ascending), 1) if b - a > _SEEK_BEYOND_S]
+    found: dict[float, Frame] = {}
+    for start, stop in pairwise([0, *breaks, len(ascending)]):
+        times = ascending[start:stop]
+        if times:
+            found.update((frame.time_s, frame) for frame in _on_display(_pictures(path, times[0]), times))
+    return [found[time_s] for time_s in times_s]
+
+
+def _on_display(pictures: Pictures, times_s: Iterable[float]) -> Iterator[Frame]:
+    """The picture on display at each of the ascending times: the latest that has begun."""
+    with closing(pictures):  # type: ignore[type-var]
+        following: tuple[float, Callable[[], Image]] | None = next(pictures)
+        make, image = None, None
+        for time_s in times_s:
+            while following is not None and (make is None or following[0] <= time_s + _ROUNDING_S):
+                make, image = following[1], None
+                following = next(pictures, None)
+            if image is None and make is not None:
+                image = make()
+            if image is not None:
+                yield Frame(time_s, image)
+
+
+def _pictures(path: Path, start_s: float) -> Pictures:
+    """Every picture from the one on display at `start_s` or some earlier one on, with increasing times."""
+    if _is_photo(path):
+        image = read_image(path)
+        yield 0.0, lambda: image
+        return
+    with media.open_media(path) as container:
+        stream = media.picture_stream(container)
+        if stream is None:
+            raise media.no_picture(path, media.describe_streams(container))
+        stream.thread_type = "AUTO"
+        zero_s = media.zero_s(container)
+        run_up = start_s - media.SEEK_MARGIN_S
+        sought = run_up > 0 and _seek(container, stream, run_up + zero_s)
+        last_s = -math.inf
+        for frame in media.decoded(container, stream):
+            time_s = frame.time - zero_s if frame.time is not None else max(last_s, 0) + 1 / (stream.average_rate or 25)
+            if sought and last_s == -math.inf and time_s > start_s:
+                break  # the jump went too far, as it may in formats without an index
+            if time_s > last_s:
+                last_s = time_s
+                yield time_s, partial(_to_rgb, cast("VideoFrame", frame))
+    if last_s == -math.inf:
+        if not sought:
+            raise MediaError(
+                f"{path} has a video track of which no frame can be decoded.", "Download or copy it again."
+            )
+        yield from _pictures(path, 0.0)
+
+
+def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool:
+    """Jump to the last key frame before a time stamp; whether that was possible."""
+    if stream.time_base is None:
+        return False
+    try:
+        container.seek(int(time_s / stream.time_base), stream=stream)
+    except FFmpegError:
+        return False
+    return True
+
+
+def _to_rgb(frame: VideoFrame) -> Image:
+    """A decoded frame as it is displayed: upright, transparent parts black."""
+    if frame.format.has_palette or any(component.is_alpha for component in frame.format.components):
+        rgba = frame.to_ndarray(format="rgba").astype(np.uint16)
+        image: Image = ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
+    else:
+        image = cast("Image", frame.to_ndarray(format="rgb24"))
+    turns = round(frame.rotation / 90) % 4  # counterclockwise, as numpy's
+    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
+
+
+def _is_photo(path: Path) -> bool:
+    return path.suffix.lower() in IMAGE_SUFFIXES
+
+
+def _end_s(path: Path) -> float:
+    if _is_photo(path):
+        return 0.0
+    with media.open_media(path) as container:
+        return _duration_s(container)
+
+
+def _duration_s(container: InputContainer) -> float:
+    """Time at which the longest stream ends. Recordings that were never finished do not say: their packets do."""
+    if container.duration is not None:
+        end_s = ((container.start_time or 0) + container.duration) / av.time_base
+    else:
+        streams = [s for s in (media.picture_stream(container), media.sound_stream(container)) if s is not None]
+        end_s = 0.0
+        for packet in container.demux(streams):
+            if packet.pts is not None and packet.time_base is not None:
+                end_s = max(end_s, float((packet.pts + (packet.duration or 0)) * packet.time_base))
+    return max(0.0, end_s - media.zero_s(container))
