@@ -48,18 +48,17 @@ class Thing:
 
 def random_palette(rng: Generator) -> NDArray[np.uint8]:
     """Colours for the materials of one thing, shape (7, 4), uint8: any hues, always with contrast between materials."""
-    hue, bright = rng.random(), rng.uniform(0.7, 0.98)
+    hue, bright = rng.random(), rng.uniform(0.6, 1)
     palette = np.zeros((7, 4), np.uint8)
 
     def put(material: int, h: float, s: float, v: float) -> None:
         palette[material] = (*(round(255 * part) for part in colorsys.hsv_to_rgb(h % 1, s, v)), 255)
 
-    saturated = rng.uniform(0.45, 0.9)
-    put(MAIN, hue, saturated, bright)
+    put(MAIN, hue, rng.uniform(0.3, 0.9), bright)
     put(SECOND, hue + rng.uniform(-0.12, 0.12), rng.uniform(0.5, 0.9), bright * rng.uniform(0.42, 0.6))
     put(ACCENT, hue + rng.uniform(0.3, 0.7), rng.uniform(0.6, 0.95), rng.uniform(0.65, 1))
-    put(INK, rng.random(), rng.uniform(0.2, 0.6), rng.uniform(0.08, 0.2))
-    put(LIGHT, rng.random(), rng.uniform(0.02, 0.25), rng.uniform(0.9, 1))
+    put(INK, rng.random(), rng.uniform(0.2, 0.8), rng.uniform(0.08, 0.3))
+    put(LIGHT, rng.random(), rng.uniform(0.02, 0.4), rng.uniform(0.85, 1))
     palette[PLAIN] = palette[MAIN]
     return palette
 

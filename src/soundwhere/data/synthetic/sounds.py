@@ -116,11 +116,11 @@ def _noise(rng: Generator, samples: int) -> Array:
 
 
 def _onsets(rng: Generator, samples: int, per_second: float, jitter: float = 0.1) -> list[int]:
-    """Where events begin: a steady pulse with some irregularity, the first within the first period."""
-    period = SAMPLE_RATE_HZ / per_second
-    grid = np.arange(rng.uniform(0, 0.5), samples / period) + 0.5
-    times = (grid - 0.5 + rng.uniform(0, jitter, len(grid))) * period
-    return [int(time) for time in times if time < samples]
+    """Where events begin: a pulse that is late by up to `jitter` periods; the first within half a period."""
+    periods = samples / SAMPLE_RATE_HZ * per_second
+    times = np.arange(rng.uniform(0, min(0.5, periods / 2)), periods)
+    times[1:] += rng.uniform(0, jitter, len(times) - 1)
+    return [int(time / periods * samples) for time in times if time < periods]
 
 
 def _silence(samples: int) -> Array:
@@ -227,7 +227,7 @@ def _face(rng: Generator, samples: int) -> Array:
     track, pitch, tract = _silence(samples), rng.uniform(95, 230), rng.uniform(0.92, 1.15)
     rate = rng.uniform(3, 4.6)
     for start in _onsets(rng, samples, rate, 0.25):
-        if rng.random() < 0.12:  # a breath between phrases
+        if track.any() and rng.random() < 0.12:  # a breath between phrases
             continue
         length = _samples(rng.uniform(0.55, 0.95) / rate)
         fundamental = pitch * rng.uniform(0.85, 1.2)
@@ -244,7 +244,7 @@ def _face(rng: Generator, samples: int) -> Array:
 
 def _clock(rng: Generator, samples: int) -> Array:
     track, case = _silence(samples), rng.uniform(1500, 3000)
-    decay = np.array([1, 0.8, 0.6, 0.5, 0.4]) * rng.uniform(0.018, 0.035)
+    decay = np.array([1, 0.8, 0.6, 0.5, 0.4]) * rng.uniform(0.024, 0.045)
     strokes = []
     for tone in (1.0, rng.uniform(0.75, 0.9)):  # tick, tock
         level = np.array([1, 0.8, 0.7, 0.5, 0.4]) * rng.uniform(0.8, 1.2, 5)
