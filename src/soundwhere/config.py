@@ -66,7 +66,7 @@ class ModelConfig:
     """Attention heads of both decouplers."""
     share_decoupler: bool = True
     """One visual decoupler for both branches."""
-    stage_two: bool = True
+    decouple: bool = True
     """Localise with both stages; without (ablation b) stage 1's one map is the answer."""
     second_audio_encoder: bool = False
     """Give stage 2 an audio encoder of its own, so that it can train while stage 1's prior stays."""
@@ -148,6 +148,25 @@ class TrainConfig:
     """Steps between lines of metrics.jsonl."""
 
 
+CONFIGS: dict[str, ModelConfig] = {
+    # The paper: ResNet-18 for both, D 512.
+    "scav-r18": ModelConfig(),
+    # Small and quick on a CPU. Stage 1 has no visual projection: the audio head gives MobileNetV2's 1280 values.
+    "scav-mobile": ModelConfig(name="scav-mobile", visual="mobilenet_v2", audio="compact", dimension=256),
+    # For the made-up world: small CNNs trained from scratch, the visual one included.
+    "scav-tiny": ModelConfig(
+        name="scav-tiny",
+        visual="tiny",
+        audio="tiny",
+        visual_weights="none",
+        freeze_visual=False,
+        frame_px=128,
+        dimension=128,
+    ),
+}
+"""The named models."""
+
+
 @dataclass(frozen=True)
 class Config:
     """Everything a training run depends on."""
@@ -180,6 +199,20 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "configuration
     base = default if default is not None else kind()
     changes = {key: _typed(known[key], value, f"{where}: {key}", getattr(base, key)) for key, value in values.items()}
     return dataclasses.replace(base, **changes)  # type: ignore[type-var]
+
+
+def model_config(name: str) -> ModelConfig:
+    """The configuration of a named model."""
+    if name not in CONFIGS:
+        raise ConfigError(f"There is no model named {name!r}.", f"Choose one of: {', '.join(CONFIGS)}.")
+    return CONFIGS[name]
+
+
+def read_config(path: Path) -> Config:
+    """Read a TOML file with the sections [model], [loss], [data] and [train]; `model.name` picks what the rest changes."""
+    values = read_toml(path)
+    name = values.get("model", {}).get("name", ModelConfig.name) if isinstance(values.get("model", {}), dict) else ""
+    return from_dict(Config, values, str(path), Config(model=model_config(name)))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -155,8 +155,8 @@ def _checked(config: Config, start: Path | None) -> Config:
     stage, model = config.train.stage, config.model
     if stage == "two" and start is None:
         raise ConfigError("Stage 2 needs a trained stage 1.", "Give one with --from FILE, or train --train.stage both.")
-    if stage != "one" and not model.stage_two:
-        raise ConfigError("model.stage_two is off, but stage 2 is to be trained.", "Use --train.stage one.")
+    if stage != "one" and not model.decouple:
+        raise ConfigError("model.decouple is off, but stage 2 is to be trained.", "Use --train.stage one.")
     if config.loss.stage_two == "distil" and config.data.mixtures == "native" and stage != "one":
         raise ConfigError(
             "The loss `distil` needs the separate sounds of a mixture, and native mixtures have none.",
@@ -171,7 +171,7 @@ def _checked(config: Config, start: Path | None) -> Config:
         config,
         model=replace(
             model,
-            stage_two=model.stage_two and stage != "one",
+            decouple=model.decouple and stage != "one",
             second_audio_encoder=model.second_audio_encoder or config.train.trainable == "full",
         ),
     )

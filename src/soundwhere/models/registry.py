@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from soundwhere.config import ModelConfig
-from soundwhere.errors import CheckpointError, ConfigError
+from soundwhere.config import CONFIGS
+from soundwhere.errors import CheckpointError
 from soundwhere.models.storage import read_model, sha256
 
 if TYPE_CHECKING:
@@ -15,34 +14,10 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parent.parent / "weights"
 
-CONFIGS: dict[str, ModelConfig] = {
-    # The paper: ResNet-18 for both, D 512.
-    "scav-r18": ModelConfig(),
-    # Small and quick on a CPU. Stage 1 has no visual projection: the audio head gives MobileNetV2's 1280 values.
-    "scav-mobile": ModelConfig(name="scav-mobile", visual="mobilenet_v2", audio="compact", dimension=256),
-    # For the made-up world: small CNNs trained from scratch, the visual one included.
-    "scav-tiny": ModelConfig(
-        name="scav-tiny",
-        visual="tiny",
-        audio="tiny",
-        visual_weights="none",
-        freeze_visual=False,
-        frame_px=128,
-        dimension=128,
-    ),
-}
-
 # sha256 of the weights that ship, so that a damaged installation is noticed.
 SHIPPED: dict[str, str] = {}
 
 DEFAULT = "scav-tiny"
-
-
-def model_config(name: str, **changes: object) -> ModelConfig:
-    """The configuration of a named model, with changes."""
-    if name not in CONFIGS:
-        raise ConfigError(f"There is no model named {name!r}.", f"Choose one of: {', '.join(CONFIGS)}.")
-    return replace(CONFIGS[name], **changes)  # type: ignore[arg-type]
 
 
 def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
@@ -66,7 +41,7 @@ def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
     if name in CONFIGS:
         raise CheckpointError(
             f"No trained weights ship for {name}.",
-            f"Train it with `soundwhere train --model.name {name}`, or give a file. With weights: {', '.join(SHIPPED)}.",
+            f"Train it with `soundwhere train --model {name}`, or give a file. With weights: {', '.join(SHIPPED)}.",
         )
     raise CheckpointError(
         f"There is no model named {name!r} and no such file.",

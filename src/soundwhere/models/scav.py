@@ -64,7 +64,7 @@ class SCAV(nn.Module):
             freeze(self.visual)
         channels = self.visual.channels
         self.audio = AudioBranch(config, channels)
-        if config.stage_two:
+        if config.decouple:
             self.second_audio = AudioBranch(config, channels) if config.second_audio_encoder else None
             self.project_visual = nn.Conv2d(channels, config.dimension, 1, bias=False)
             self.project_audio = nn.Linear(channels, config.dimension, bias=False)
@@ -100,7 +100,7 @@ class SCAV(nn.Module):
 
     def without_stage_two(self) -> SCAV:
         """A copy of stage 1 alone, which answers with its one map."""
-        alone = SCAV(replace(self.config, stage_two=False))
+        alone = SCAV(replace(self.config, decouple=False))
         for mine, theirs in zip(alone.stage_one, self.stage_one, strict=True):
             mine.load_state_dict(theirs.state_dict())
         return alone
@@ -113,7 +113,7 @@ class SCAV(nn.Module):
     @property
     def sources(self) -> int:
         """K, how many maps the model gives."""
-        return SOURCES if self.config.stage_two else 1
+        return SOURCES if self.config.decouple else 1
 
     def hear(self, waveform: Tensor) -> Tensor:
         """Turn waveforms (B, N) into the log-spectrograms (B, 1, F, T) this model was made for."""
@@ -169,14 +169,14 @@ class SCAV(nn.Module):
     def embed(self, spectrogram: Tensor) -> Tensor:
         """Encode spectrograms (B, 1, F, T) once for any number of pictures: the embedding for each stage, (B, 2, C)."""
         first = self.audio(spectrogram)
-        own = self.second_audio if self.config.stage_two else None
+        own = self.second_audio if self.config.decouple else None
         return torch.stack([first, first if own is None else own(spectrogram)], dim=1)
 
     def localise_heard(self, features: Tensor, heard: Tensor) -> Localisation:
         """As `localise_features`, from what `embed` made of the sound, shape (B, 2, C)."""
         embedding, second = heard.unbind(1)
         similarity = self.similarity(features, embedding)
-        if not self.config.stage_two:
+        if not self.config.decouple:
             return localisation(similarity[:, None], embedding[:, None])
         branches = self.decouple(features, second, self.spatial_prior(similarity, features))
         return localisation(self.branch_similarity(branches), branches.embeddings)

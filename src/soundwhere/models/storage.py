@@ -80,7 +80,7 @@ def start_from(model: SCAV, path: Path) -> None:
     source = read_model(path)
     for mine, theirs in zip(model.stage_one, source.stage_one, strict=True):
         _copy(mine, theirs, path)
-    if model.config.stage_two and source.config.stage_two and len(model.stage_two) == len(source.stage_two):
+    if model.config.decouple and source.config.decouple and len(model.stage_two) == len(source.stage_two):
         for mine, theirs in zip(model.stage_two, source.stage_two, strict=True):
             _copy(mine, theirs, path)
 

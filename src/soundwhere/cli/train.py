@@ -1,0 +1,89 @@
+"""`soundwhere train`: both stages, from a TOML configuration with flag overrides."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from soundwhere.cli.options import parse, say
+from soundwhere.config import Config, DataConfig, LossConfig, ModelConfig, TrainConfig, model_config, read_config
+
+DESCRIPTION = """\
+Train a model: stage 1, stage 2, or one after the other. Labels are never read.
+
+Examples:
+  soundwhere train --config configs/made-up-world.toml --out runs/first
+  soundwhere train --out runs/first --resume
+  soundwhere train --config configs/paper.toml --source folder --root videos/ --batch-size 64
+  soundwhere train --stage two --from runs/first/stage-one.safetensors --out runs/second
+  torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to train, and where the run lives; every setting of the configuration is a flag too."""
+
+    out: Path
+    """Folder of the run: checkpoints, metrics.jsonl, contact sheets."""
+    config: Path | None = None
+    """TOML file with [model], [loss], [data] and [train]; flags override it."""
+    name: Annotated[str, tyro.conf.arg(name="model")] = ModelConfig.name
+    """Named model to train: scav-r18, scav-mobile or scav-tiny."""
+    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Go on from the folder's latest checkpoint."""
+    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Begin from the weights in this file."""
+    report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Afterwards score held-out scenes of the made-up world beside the controls and write report.html."""
+    model: Annotated[ModelConfig, tyro.conf.arg(name="")] = ModelConfig()
+    loss: Annotated[LossConfig, tyro.conf.arg(name="")] = LossConfig()
+    data: Annotated[DataConfig, tyro.conf.arg(name="")] = DataConfig()
+    train: Annotated[TrainConfig, tyro.conf.arg(name="")] = TrainConfig()
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command."""
+    options = parse(Options, arguments, "train", default=_defaults(arguments), description=DESCRIPTION)
+    config = Config(options.model, options.loss, options.data, options.train)
+
+    from soundwhere.engine.train import train
+
+    file = train(config, options.out, resume=options.resume, start=options.start)
+    say(f"wrote {file}")
+    if options.report:
+        from soundwhere.analysis.training_report import write_training_report
+
+        say(f"wrote {write_training_report(options.out)}")
+    return 0
+
+
+def _defaults(arguments: list[str]) -> Options:
+    """What flags override: the named model and the file, which therefore are looked for first."""
+    file, name = _value(arguments, "--config"), _value(arguments, "--model")
+    config = read_config(Path(file)) if file else Config()
+    if name:
+        config = dataclasses.replace(config, model=model_config(name))
+    return Options(
+        tyro.MISSING,
+        None,
+        config.model.name,
+        model=config.model,
+        loss=config.loss,
+        data=config.data,
+        train=config.train,
+    )
+
+
+def _value(arguments: list[str], flag: str) -> str | None:
+    """The value of a flag given as `--flag value` or `--flag=value`."""
+    for place, argument in enumerate(arguments):
+        if argument == flag and place + 1 < len(arguments):
+            return arguments[place + 1]
+        if argument.startswith(f"{flag}="):
+            return argument.removeprefix(f"{flag}=")
+    return None

@@ -1,0 +1,161 @@
+"""Pretrained weights by name or path. Nothing is downloaded unless asked for, and no pickle may run code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.request
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from soundwhere.errors import CheckpointError
+from soundwhere.files import atomic_path
+
+if TYPE_CHECKING:
+    from torch import nn
+
+WEIGHTS_FOLDER_VARIABLE: Final = "SOUNDWHERE_WEIGHTS"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A published weight file."""
+
+    url: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """The last part of the URL."""
+        return self.url.rpartition("/")[2]
+
+
+# torchvision's IMAGENET1K_V1 weights (BSD-3)
+IMAGENET: Final = {
+    "resnet18": Pretrained(
+        "https://download.pytorch.org/models/resnet18-f37072fd.pth",
+        "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
+    ),
+    "mobilenet_v2": Pretrained(
+        "https://download.pytorch.org/models/mobilenet_v2-b0353104.pth",
+        "b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889",
+    ),
+}
+
+
+def load_weights(encoder: nn.Module, architecture: str, weights: str, *, download: bool = False) -> None:
+    """Load weights into an encoder, in place.
+
+    Args:
+        encoder: The encoder to fill.
+        architecture: Its name, such as `resnet18`.
+        weights: `imagenet`, the path of a .pth or .safetensors file, or `none` to leave the encoder as it is.
+        download: Fetch `imagenet` weights that are not on this machine.
+
+    Raises:
+        CheckpointError: The weights are missing, damaged, or of another model.
+    """
+    if weights == "none":
+        return
+    path = find_imagenet(architecture, download=download) if weights == "imagenet" else Path(weights)
+    fill(encoder, read_weights(path), path)
+
+
+def find_imagenet(architecture: str, *, download: bool = False) -> Path:
+    """Where an architecture's ImageNet weights are: torch hub's cache, else the folder `SOUNDWHERE_WEIGHTS` names."""
+    if architecture not in IMAGENET:
+        raise CheckpointError(
+            f"There are no ImageNet weights for {architecture!r}, only for {', '.join(IMAGENET)}.",
+            "Set visual_weights to none, or to the path of a weight file.",
+        )
+    pretrained = IMAGENET[architecture]
+    cache = Path(torch.hub.get_dir()) / "checkpoints"
+    folders = [cache]
+    if os.environ.get(WEIGHTS_FOLDER_VARIABLE):
+        folders.append(Path(os.environ[WEIGHTS_FOLDER_VARIABLE]))
+    for folder in folders:
+        if (folder / pretrained.file_name).is_file():
+            return folder / pretrained.file_name
+    if download:
+        return _download(pretrained, cache)
+    raise CheckpointError(
+        f"{pretrained.file_name} is not in {' or '.join(map(str, folders))}.",
+        f"Download {pretrained.url} into {cache}, or into a folder that the environment variable "
+        f"{WEIGHTS_FOLDER_VARIABLE} names.",
+    )
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a .pth or .safetensors file onto the CPU; files with a published sha256 are checked against it."""
+    if not path.is_file():
+        raise CheckpointError(
+            f"There is no weight file {path}.", "Give imagenet, none, or the path of a .pth or .safetensors file."
+        )
+    try:
+        for pretrained in IMAGENET.values():
+            if path.name == pretrained.file_name:
+                _check(path.read_bytes(), pretrained, str(path))
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        values = torch.load(path, map_location="cpu", weights_only=True)
+    except CheckpointError:
+        raise
+    except Exception as error:  # damaged pickles and archives raise almost anything
+        raise CheckpointError(
+            f"{path} is no weight file that can be read safely ({type(error).__name__}).",
+            "It may be cut short, of another kind, or hold more than tensors: fetch it again, or save the state dict "
+            "alone as .safetensors.",
+        ) from error
+    if not isinstance(values, dict) or not all(isinstance(value, Tensor) for value in values.values()):
+        raise CheckpointError(
+            f"{path} holds something other than named tensors.", "Save the encoder's state dict, and nothing else."
+        )
+    return {str(name): value for name, value in values.items()}
+
+
+def fill(encoder: nn.Module, weights: dict[str, Tensor], where: Path) -> None:
+    """Load a state dict whose every name and shape must fit; a classifier, which encoders lack, is left out."""
+    classifier: frozenset[str] = getattr(encoder, "classifier_names", frozenset())
+    weights = {name: value for name, value in weights.items() if name not in classifier}
+    own = encoder.state_dict()
+    # torch itself accepts files from before BatchNorm counted its batches
+    missing = [name for name in own if name not in weights and not name.endswith("num_batches_tracked")]
+    unknown = [name for name in weights if name not in own]
+    misshapen = [name for name, value in weights.items() if name in own and value.shape != own[name].shape]
+    problems = [("missing", missing), ("unknown", unknown), ("of another shape", misshapen)]
+    if any(names for _, names in problems):
+        found = "; ".join(f"{len(names)} {what}, such as {names[0]}" for what, names in problems if names)
+        raise CheckpointError(
+            f"{where} does not fit {type(encoder).__name__} ({found}).", "Give the weights of this architecture."
+        )
+    encoder.load_state_dict(own | weights)
+
+
+def _download(pretrained: Pretrained, folder: Path) -> Path:
+    try:
+        with urllib.request.urlopen(pretrained.url, timeout=30) as response:
+            content: bytes = response.read()
+    except (OSError, HTTPException) as error:
+        raise CheckpointError(
+            f"{pretrained.url} cannot be downloaded: {error}.",
+            f"Try again, or fetch it on another machine and put it into {folder}.",
+        ) from error
+    _check(content, pretrained, pretrained.url)
+    with atomic_path(folder / pretrained.file_name) as temporary:
+        temporary.write_bytes(content)
+    return folder / pretrained.file_name
+
+
+def _check(content: bytes, pretrained: Pretrained, where: str) -> None:
+    found = hashlib.sha256(content).hexdigest()
+    if found != pretrained.sha256:
+        raise CheckpointError(
+            f"{where} is damaged: its sha256 is {found[:8]}..., not {pretrained.sha256[:8]}....",
+            f"Delete it and download {pretrained.url} again.",
+        )
