@@ -89,9 +89,10 @@ def describe_streams(container: InputContainer) -> str:
     """The streams in words: `video h264 1280x720, audio aac stereo 48 kHz`."""
     words = []
     if (picture := picture_stream(container)) is not None:
-        words.append(f"video {picture.codec_context.name} {picture.codec_context.width}x{picture.codec_context.height}")
+        context = picture.codec_context
+        words.append(f"video {context.codec.canonical_name} {context.width}x{context.height}")
     if (sound := sound_stream(container)) is not None:
-        words.append(f"audio {sound.codec_context.name} {describe_sound(sound)}")
+        words.append(f"audio {sound.codec_context.codec.canonical_name} {describe_sound(sound)}")
     return ", ".join(words) or "none"
 
 
