@@ -51,10 +51,10 @@ class World:
     seconds: float = CLIP_S
 
     def __post_init__(self) -> None:
-        if self.seed < 0 or min(self.size) < 32 or self.seconds <= 0:
+        if self.seed < 0 or min(self.size) < 32 or self.seconds * SAMPLE_RATE_HZ < 1:
             raise ConfigError(
                 f"A made-up world of seed {self.seed}, size {self.size}, {self.seconds} s cannot be made.",
-                "The seed must be 0 or more, both sides at least 32 pixels, and the sounds longer than 0 s.",
+                "The seed must be 0 or more, both sides at least 32 pixels, and the sounds at least one sample long.",
             )
 
     def scene(
