@@ -1,0 +1,138 @@
+"""Single-source clips: a picture and the sound that came with it. No labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from soundwhere.constants import CLIP_S, CLIP_SAMPLES, SAMPLE_RATE_HZ
+from soundwhere.data.memory import MEMORY
+from soundwhere.media.audio import centre_clip, read_audio
+from soundwhere.media.image import read_image
+from soundwhere.media.video import read_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from soundwhere.types import Image, Waveform
+
+
+class ClipSource(Protocol):
+    """A numbered set of single-source clips, or of native mixtures."""
+
+    def __len__(self) -> int:
+        """How many clips there are."""
+
+    def key(self, index: int) -> str:
+        """Names the content of the picture, also in another run: equal keys, equal pictures."""
+
+    def image(self, index: int) -> Image:
+        """The picture, shape (H, W, 3), of any size."""
+
+    def sound(self, index: int, rng: np.random.Generator | None = None) -> Waveform:
+        """3 s of the sound, shape (66150,): a random part with `rng`, the middle without."""
+
+
+class StoredClip(Protocol):
+    """A clip on disk."""
+
+    @property
+    def key(self) -> str:
+        """Names the content of the picture."""
+
+    @property
+    def recording_key(self) -> str:
+        """Names the content of the recording."""
+
+    def image(self) -> Image:
+        """Read the picture."""
+
+    def recording(self) -> Waveform:
+        """Read the sound, any 3 s of which belong to the picture."""
+
+
+@dataclass(frozen=True)
+class StillClip:
+    """A photo and a recording. `key` and `recording_key` are their `file_key`s."""
+
+    photo: Path
+    audio: Path
+    key: str
+    recording_key: str
+
+    @classmethod
+    def of(cls, photo: Path, audio: Path, root: Path) -> StillClip:
+        """The clip of two files below `root`."""
+        return cls(photo, audio, file_key(photo, root), file_key(audio, root))
+
+    def image(self) -> Image:
+        """Read the photo."""
+        return read_image(self.photo)
+
+    def recording(self) -> Waveform:
+        """Read the whole recording."""
+        return read_audio(self.audio)
+
+
+@dataclass(frozen=True)
+class VideoClip:
+    """The frame in the middle of a stretch of video, and the sound around it."""
+
+    path: Path
+    start_s: float
+    end_s: float
+    file_key: str
+
+    @property
+    def key(self) -> str:
+        """Names the frame: the file and the time."""
+        return f"{self.file_key}@{self.start_s:.3f}-{self.end_s:.3f}"
+
+    recording_key = key
+
+    def image(self) -> Image:
+        """Read the frame in the middle."""
+        return read_frames(self.path, [(self.start_s + self.end_s) / 2])[0].image
+
+    def recording(self) -> Waveform:
+        """Read up to 3 s before and after the frame; silence where the sound track has ended."""
+        middle_s, reach_s = (self.start_s + self.end_s) / 2, min(CLIP_S, (self.end_s - self.start_s) / 2)
+        sound = read_audio(self.path, middle_s - reach_s, middle_s + reach_s)
+        missing = round(2 * reach_s * SAMPLE_RATE_HZ) - len(sound)
+        return np.pad(sound, (0, max(0, missing)))
+
+
+class Clips:
+    """A `ClipSource` of clips on disk; recordings stay in memory in half precision (66 dB above its rounding noise)."""
+
+    def __init__(self, clips: Sequence[StoredClip]) -> None:
+        self._clips = clips
+
+    def __len__(self) -> int:
+        return len(self._clips)
+
+    def key(self, index: int) -> str:
+        """See `ClipSource`."""
+        return self._clips[index].key
+
+    def image(self, index: int) -> Image:
+        """See `ClipSource`."""
+        return self._clips[index].image()
+
+    def sound(self, index: int, rng: np.random.Generator | None = None) -> Waveform:
+        """See `ClipSource`."""
+        clip = self._clips[index]
+        recording = MEMORY.get(("recording", clip.recording_key), lambda: clip.recording().astype(np.float16))
+        if rng is None or len(recording) <= CLIP_SAMPLES:
+            return centre_clip(recording.astype(np.float32))
+        start = rng.integers(len(recording) - CLIP_SAMPLES + 1)
+        return recording[start : start + CLIP_SAMPLES].astype(np.float32)
+
+
+def file_key(path: Path, root: Path) -> str:
+    """Name a file's content without reading it: its place below `root`, its size and its time."""
+    status = path.stat()
+    return f"{path.relative_to(root).as_posix()}|{status.st_size}|{status.st_mtime_ns}"

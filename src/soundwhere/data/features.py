@@ -1,0 +1,122 @@
+"""Frozen visual features of single frames, kept on disk, so that training on a CPU is not spent on them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from soundwhere.data.memory import MEMORY
+from soundwhere.distributed import barrier, rank, world_size
+from soundwhere.errors import DataError
+from soundwhere.files import atomic_path
+from soundwhere.media.image import normalise, resize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
+
+    from soundwhere.data.clips import ClipSource
+
+    Features = NDArray[np.float16]  # (C, h, w)
+
+
+class FeatureCache:
+    """One file per frame, named by what the features depend on: the picture, the encoder and the transform.
+
+    Files appear whole or not at all: what was stopped goes on where it stopped, and two runs may fill one cache.
+
+    Args:
+        folder: Where files are kept; by default below the user's cache folder.
+        encoder: Identifies the encoder and its weights, see `encoder_id`.
+        frame_px: Side to which frames are squashed before they are encoded.
+    """
+
+    def __init__(self, folder: Path | None, encoder: str, frame_px: int) -> None:
+        self.frame_px = frame_px
+        self.folder = (folder or default_folder()) / f"{encoder}-{frame_px}px"
+
+    def path(self, key: str) -> Path:
+        """The file that holds, or will hold, the features of a picture."""
+        name = hashlib.sha256(key.encode()).hexdigest()
+        return self.folder / name[:2] / f"{name}.npy"
+
+    def get(self, key: str) -> Features:
+        """Features of a picture, shape (C, h, w), float16, read-only.
+
+        Raises:
+            DataError: They were never computed, or their file has been damaged or removed since.
+        """
+        path = self.path(key)
+
+        def load() -> Features:
+            features = _load(path)
+            if features is None:
+                raise DataError(f"{path} is missing or damaged.", "Start again with --resume: it is computed anew.")
+            return np.array(features)
+
+        return MEMORY.get(("features", str(path)), load)
+
+    def fill(
+        self,
+        clips: ClipSource,
+        encode: Callable[[Tensor], Tensor],
+        batch_size: int = 32,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Compute the features that are missing or damaged; several processes share the work and wait for each other.
+
+        Args:
+            clips: The clips whose pictures are encoded.
+            encode: From normalised pictures (B, 3, frame_px, frame_px), on the CPU, to features (B, C, h, w).
+            batch_size: Pictures encoded at a time.
+            progress: Called with the number of pictures done and of all that this process has to do.
+
+        Returns:
+            How many pictures this process encoded.
+        """
+        pictures = {clips.key(index): index for index in range(len(clips))}  # clips may share a picture
+        share = sorted(pictures)[rank() :: world_size()]
+        missing = [key for key in share if _load(self.path(key)) is None]
+        for start in range(0, len(missing), batch_size):
+            keys = missing[start : start + batch_size]
+            size = (self.frame_px, self.frame_px)
+            frames = np.stack([resize(clips.image(pictures[key]), size) for key in keys])
+            with torch.no_grad():
+                encoded = encode(normalise(frames)).cpu().to(torch.float16).numpy()
+            for key, features in zip(keys, encoded, strict=True):
+                with atomic_path(self.path(key)) as temporary:
+                    np.save(temporary, features)
+            if progress is not None:
+                progress(start + len(keys), len(missing))
+        barrier()
+        return len(missing)
+
+
+def encoder_id(architecture: str, encoder: nn.Module) -> str:
+    """Identify an encoder by its architecture and every value of its weights and statistics."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(encoder.state_dict().items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return f"{architecture}-{digest.hexdigest()[:16]}"
+
+
+def default_folder() -> Path:
+    """The features' place below the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soundwhere" / "features"
+
+
+def _load(path: Path) -> Features | None:
+    """Map a file of features, or None if there is none or it is damaged; a file cut short cannot be mapped."""
+    try:
+        features = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return features if features.dtype == np.float16 and features.ndim == 3 else None

@@ -1,0 +1,168 @@
+"""The real-duet set: real photos and sounds of 13 classes, as single clips for training and scenes for scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+import numpy as np
+from PIL import Image as PILImage
+
+from soundwhere.constants import FRAME_PX
+from soundwhere.data.clips import Clips, StillClip
+from soundwhere.data.layout import join
+from soundwhere.data.table import Row, read_table
+from soundwhere.errors import DataError
+from soundwhere.media.audio import centre_clip, read_audio, scale_to_rms
+from soundwhere.media.image import read_image, resize
+from soundwhere.types import Scene
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Split = Literal["train", "val", "test", "train+val"]
+SceneList = Literal["duets_val", "duets_test", "trios_val", "trios_test"]
+
+
+class RealDuet:
+    """Single-source clips, duets and trios of real photos and real sounds.
+
+    A clip is a photo and a sound of one class, paired once and for all: 2 231 clips of 2 197 photos (PASCAL VOC and
+    Caltech-101; JPEG, short side 256) and 872 sounds (ESC-50, UrbanSound8K and recorded notes; Ogg Vorbis, 22 050 Hz,
+    5 s) of airplane, bird, car, cat, cow, dog, guitar, helicopter, motorbike, person, saxophone, sheep and train.
+
+    | split | clips | photos | sounds | duets | trios |
+    |---|---|---|---|---|---|
+    | train | 1 788 | 1 756 | 607 | | |
+    | val | 181 | 180 | 129 | 300 | 300 |
+    | test | 262 | 261 | 136 | 500 | 500 |
+
+    Splits share no photo and no sound. `val` is for choosing; `test` is looked at once a choice is made. A duet is two
+    photos side by side, both of which sound; a trio has a third that is silent. Masks of guitar, helicopter and
+    saxophone are `derived`, all others `human`: report them apart.
+
+    Licence: research use; the tables name source and licence of every photo and sound.
+
+    Args:
+        root: Folder with `clips.csv`, `images.csv`, the lists of scenes, and the files they name.
+    """
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+        if not self.root.is_dir():
+            raise DataError(f"{self.root} is no folder.", "Give the folder of the real-duet set with --data.root.")
+
+    def clips(self, split: Split) -> Clips:
+        """The single-source clips of a split. Opens `clips.csv` only, and of it no labels."""
+        wanted = split.split("+")
+        rows = read_table(self.root / "clips.csv", ("split", "image", "audio"))
+        clips = [
+            StillClip.of(row.file(row["image"]), row.file(row["audio"]), self.root)
+            for row in rows
+            if row["split"] in wanted
+        ]
+        if not clips:
+            raise DataError(
+                f"{self.root / 'clips.csv'} has no clips of the split {split!r}.", "Copy the data set again."
+            )
+        return Clips(clips)
+
+    def scenes(self, name: SceneList, frame_px: int = FRAME_PX) -> RealDuetScenes:
+        """The scenes of a list, for scoring, in its order.
+
+        Args:
+            name: `duets_val`, `duets_test`, `trios_val` or `trios_test`.
+            frame_px: Side to which each photo is squashed before photos are joined side by side.
+        """
+        photos = {row["image"]: row for row in read_table(self.root / "images.csv", ("image", "mask", "mask_kind"))}
+        rows = read_table(self.root / f"{name}.csv", ("id", "images", "classes", "audios"))
+        return RealDuetScenes([_Record.of(row, photos) for row in rows], frame_px)
+
+
+class RealDuetScenes(Sequence[Scene]):
+    """Scenes made when asked for: photos squashed and joined, sounds at RMS 0.1, seconds 1.0 to 4.0 of the 5 s.
+
+    Masks are squashed by nearest pixel, which keeps an object's share of the frame and its thin parts as drawn.
+    """
+
+    def __init__(self, records: Sequence[_Record], frame_px: int) -> None:
+        self._records = records
+        self._frame_px = frame_px
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> Scene: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> RealDuetScenes: ...
+
+    def __getitem__(self, index: int | slice) -> Scene | RealDuetScenes:
+        if isinstance(index, slice):
+            return RealDuetScenes(self._records[index], self._frame_px)
+        return self._records[index].scene(self._frame_px)
+
+    def mask_kinds(self, index: int) -> tuple[str, ...]:
+        """Who made each sounding object's mask, in the order of `Scene.masks`: `human` or `derived`."""
+        record = self._records[index]
+        return tuple(kind for kind, audio in zip(record.mask_kinds, record.audios, strict=True) if audio)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A line of a list of scenes, from left to right; an audio of None is a silent frame."""
+
+    name: str
+    photos: list[Path]
+    masks: list[Path]
+    mask_kinds: list[str]
+    classes: list[str]
+    audios: list[Path | None]
+
+    @classmethod
+    def of(cls, row: Row, photos: dict[str, Row]) -> _Record:
+        images, classes, audios = (row[column].split("|") for column in ("images", "classes", "audios"))
+        if not len(images) == len(classes) == len(audios) or not any(audios):
+            raise DataError(
+                f"{row.place}: {len(images)} images, {len(classes)} classes and {sum(map(bool, audios))} sounds in "
+                f"{len(audios)} places.",
+                "Correct that line: each image needs a class and a place for its sound, and one must sound.",
+            )
+        for image in images:
+            if image not in photos or not photos[image]["mask"]:
+                raise DataError(f"{row.place}: images.csv gives no mask for {image}.", "Copy the data set again.")
+        return cls(
+            row["id"],
+            [row.file(image) for image in images],
+            [photos[image].file(photos[image]["mask"]) for image in images],
+            [photos[image]["mask_kind"] for image in images],
+            classes,
+            [row.file(audio) if audio else None for audio in audios],
+        )
+
+    def scene(self, frame_px: int) -> Scene:
+        size = (frame_px, frame_px)
+        width = frame_px * len(self.photos)
+        masks = np.zeros((len(self.photos), frame_px, width), dtype=np.bool_)
+        for place, path in enumerate(self.masks):
+            masks[place, :, place * frame_px : (place + 1) * frame_px] = _read_mask(path, frame_px)
+        sounding = np.array([audio is not None for audio in self.audios])
+        return Scene(
+            name=self.name,
+            image=join([resize(read_image(photo), size) for photo in self.photos], "side-by-side"),
+            sounds=np.stack([centre_clip(scale_to_rms(read_audio(audio))) for audio in self.audios if audio]),
+            masks=masks[sounding],
+            kinds=tuple(kind for kind, sounds in zip(self.classes, sounding, strict=True) if sounds),
+            silent_masks=masks[~sounding],
+        )
+
+
+def _read_mask(path: Path, frame_px: int) -> NDArray[np.bool_]:
+    try:
+        with PILImage.open(path) as mask:
+            return np.asarray(mask.convert("L").resize((frame_px, frame_px), PILImage.Resampling.NEAREST)) > 127
+    except (OSError, SyntaxError) as error:
+        raise DataError(f"{path} is no mask that can be read: {error}.", "Copy the data set again.") from error

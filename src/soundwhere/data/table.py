@@ -1,0 +1,73 @@
+"""CSV tables of a data set, read with errors that name the line."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from soundwhere.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table, with only the columns that were asked for."""
+
+    table: Path
+    line: int
+    values: dict[str, str]
+
+    def __getitem__(self, column: str) -> str:
+        return self.values[column]
+
+    @property
+    def place(self) -> str:
+        """Where the row stands, for errors."""
+        return f"{self.table}, line {self.line}"
+
+    def file(self, value: str) -> Path:
+        """The file a value names, relative to the table's folder, which it may not leave."""
+        parts = PureWindowsPath(value)  # knows both kinds of slash
+        if not value or parts.anchor or ".." in parts.parts:
+            raise DataError(
+                f"{self.place}: {value!r} does not lie in the data set's folder.",
+                "Correct that line: paths are relative to the folder and stay inside it.",
+            )
+        path = self.table.parent / value
+        if not path.is_file():
+            raise DataError(f"{self.place}: {value} is missing.", "Copy the data set again, completely.")
+        return path
+
+
+def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
+    """Read some columns of a CSV file with a header line; what other columns hold is not kept.
+
+    Raises:
+        DataError: The file is missing, is no CSV, lacks a column or has no rows, or a row has not as many cells.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            absent = [column for column in columns if column not in (reader.fieldnames or ())]
+            if absent:
+                raise DataError(
+                    f"{path} has no column {', '.join(map(repr, absent))}, but: {', '.join(reader.fieldnames or ())}.",
+                    "Its first line must name the columns; copy the data set again.",
+                )
+            rows = []
+            for cells in reader:
+                if None in cells or None in cells.values():
+                    expected = len(reader.fieldnames or ())
+                    raise DataError(f"{path}, line {reader.line_num}: not {expected} cells.", "Correct that line.")
+                rows.append(Row(path, reader.line_num, {column: cells[column] for column in columns}))
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.", "Give the folder of the whole data set with --data.root.") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as CSV: {error}.", "Copy the data set again.") from error
+    if not rows:
+        raise DataError(f"{path} has no rows.", "Copy the data set again.")
+    return rows

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from soundwhere.constants import CLIP_SAMPLES, MIXING_RMS
+from soundwhere.data import draws as draws_module
+from soundwhere.data.draws import batches
+from soundwhere.data.features import FeatureCache
+from soundwhere.data.mixtures import Mixtures, NativeScenes
+from soundwhere.errors import ConfigError, DataError
+
+OPTIONS = {"batch_size": 4, "seed": 7, "frame_px": 32}
+
+
+def shown(image: np.ndarray) -> list[int]:
+    """The numbers of the clips in a side-by-side picture: clip i is filled with red 20 + 20 i."""
+    return [int(red - 20) // 20 for red in image[0, ::32, 0]]
+
+
+def heard(sound: np.ndarray) -> int:
+    """The number of the clip that sounds: clip i is a tone of 200 + 50 i Hz."""
+    return round((np.abs(np.fft.rfft(sound)).argmax() / 3 - 200) / 50)
+
+
+def same(one, other) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True) if a is not None or b is not None)
+
+
+def test_sounds_belong_to_frames(mini_clips):
+    draws = Mixtures(mini_clips, silent=1, **OPTIONS)
+    silent_places = Counter()
+    for number in range(40):
+        example = draws.draw(number)
+        frames, sounds = shown(example.image), [heard(sound) for sound in example.sounds]
+        assert example.image.shape == (32, 96, 3)
+        assert example.sounds.shape == (2, CLIP_SAMPLES)
+        assert len(set(frames)) == 3
+        assert set(sounds) < set(frames)
+        silent_places[next(place for place, frame in enumerate(frames) if frame not in sounds)] += 1
+    assert set(silent_places) == {0, 1, 2}
+
+
+def test_a_draw_depends_on_seed_and_number_only(mini_clips):
+    options = OPTIONS | {"silent": 2, "layouts": ("side-by-side", "stacked", "grid"), "gain_db": 6}
+    forward = Mixtures(mini_clips, **options)
+    numbers = [0, 1, 2, 8, 9, 10, 1000, 12_345_678]
+    expected = {number: forward.draw(number) for number in numbers}
+    backward = pickle.loads(pickle.dumps(Mixtures(mini_clips, **options)))
+    for number in reversed(numbers):
+        assert same(backward.draw(number), expected[number])
+        assert same(backward.draw(number), expected[number])
+    assert not same(Mixtures(mini_clips, **options | {"seed": 8}).draw(0), expected[0])
+    assert not np.array_equal(expected[0].sounds, expected[1].sounds)
+
+
+def test_every_clip_leads_once_an_epoch(mini_clips):
+    draws = Mixtures(mini_clips, sources=1, **OPTIONS)
+    epochs = [[shown(draws.draw(9 * epoch + place).image)[0] for place in range(9)] for epoch in range(3)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(9))] * 3
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+def test_partners_are_spread_over_all_clips(mini_clips):
+    draws = Mixtures(mini_clips, **OPTIONS)
+    partners = Counter(frame for number in range(180) for frame in shown(draws.draw(number).image))
+    assert sum(partners.values()) == 360
+    assert min(partners.values()) > 20  # each leads 20 times
+
+
+def test_levels(mini_clips):
+    draws = Mixtures(mini_clips, gain_db=6, **OPTIONS)
+    rms = np.sqrt(np.mean(np.square([draws.draw(number).sounds for number in range(60)], dtype=np.float64), axis=-1))
+    gains_db = 20 * np.log10(rms / MIXING_RMS)
+    assert np.abs(gains_db).max() <= 6.001
+    assert gains_db.min() < -4.5
+    assert gains_db.max() > 4.5
+    level = Mixtures(mini_clips, **OPTIONS).draw(0).sounds
+    assert np.allclose(np.sqrt(np.mean(level**2, axis=1)), MIXING_RMS, rtol=1e-4)
+
+
+def test_scenes_of_a_step_share_a_layout(mini_clips):
+    draws = Mixtures(mini_clips, silent=2, layouts=("side-by-side", "stacked", "grid"), **OPTIONS)
+    shapes = [draws.draw(number).image.shape[:2] for number in range(80)]
+    assert all(len(set(shapes[step : step + 4])) == 1 for step in range(0, 80, 4))
+    assert set(shapes) == {(32, 128), (128, 32), (64, 64)}
+
+
+def test_two_processes_share_the_batch_of_one(mini_clips, monkeypatch):
+    draws = Mixtures(mini_clips, silent=1, layouts=("side-by-side", "stacked"), gain_db=6, **OPTIONS)
+    whole = list(batches(draws, range(2, 5), batch_size=4))
+    monkeypatch.setattr(draws_module, "world_size", lambda: 2)
+    shares = []
+    for rank in (0, 1):
+        monkeypatch.setattr(draws_module, "rank", lambda rank=rank: rank)
+        shares.append(list(batches(draws, range(2, 5), batch_size=4)))
+    for one, first, second in zip(whole, *shares, strict=True):
+        assert len(first) == len(second) == 2
+        for name in ("mixture", "image", "solos"):
+            assert torch.equal(getattr(one, name), torch.cat([getattr(first, name), getattr(second, name)]))
+        assert torch.allclose(one.solos.sum(1), one.mixture)
+
+
+def test_cached_features_are_joined_like_the_frames(mini_clips, tmp_path):
+    cache = FeatureCache(tmp_path, "red", 32)
+    cache.fill(mini_clips, lambda pictures: F.avg_pool2d(pictures[:, :1], 8))
+    options = OPTIONS | {"silent": 2, "layouts": ("side-by-side", "stacked", "grid")}
+    draws = Mixtures(mini_clips, features=cache, **options)
+    for number in (0, 4, 8, 12, 16, 20):
+        cached, seen = draws.draw(number), draws.draw(number, pictures=True)
+        assert cached.image is None
+        assert seen.features is None
+        assert cached.features.dtype == np.float16
+        assert np.array_equal(cached.sounds, seen.sounds)
+        cells = (seen.image[4::8, 4::8, 0] / 255 - 0.485) / 0.229
+        assert np.allclose(cached.features[0], cells, atol=3e-3)
+    batch = next(batches(draws, range(1), batch_size=4))
+    assert batch.image is None
+    assert batch.features.dtype == torch.float32
+
+
+def test_native_scenes_have_one_sound_and_one_frame(mini_clips):
+    draws = NativeScenes(mini_clips, gain_db=3, **OPTIONS)
+    assert draws.native
+    frames = []
+    for number in range(len(draws)):
+        example = draws.draw(number)
+        assert example.sounds.shape == (1, CLIP_SAMPLES)
+        assert shown(example.image) == [heard(example.sounds[0])]
+        frames += shown(example.image)
+    assert sorted(frames) == list(range(9))
+    batch = next(batches(draws, range(1), batch_size=4))
+    assert batch.solos is None
+    assert batch.mixture.shape == (4, CLIP_SAMPLES)
+
+
+def test_what_does_not_fit_is_refused(mini_clips):
+    with pytest.raises(ConfigError, match="`grid` joins 4 frames, but a scene has 3"):
+        Mixtures(mini_clips, silent=1, layouts=("stacked", "grid"), **OPTIONS)
+    with pytest.raises(DataError, match="10 frames needs as many pictures, but there are 9"):
+        Mixtures(mini_clips, silent=8, **OPTIONS)
+
+
+def test_clips_with_one_photo_never_meet(own_root):
+    from soundwhere.data.real_duet import RealDuet
+
+    text = (own_root / "clips.csv").read_text()
+    for number in (1, 3, 4):
+        text = text.replace(f"images/{number}.png", "images/0.png")
+    (own_root / "clips.csv").write_text(text)
+    draws = Mixtures(RealDuet(own_root).clips("train"), **OPTIONS)
+    for number in range(30):
+        assert len(set(shown(draws.draw(number).image))) == 2
