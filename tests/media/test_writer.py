@@ -65,19 +65,22 @@ def onsets_of_flashes(path) -> np.ndarray:
     return np.array([frame.time_s for frame in frames])[bright[1:] & ~bright[:-1]]
 
 
-@pytest.mark.parametrize("late_s", [0.0, 0.5])
 @pytest.mark.parametrize(
-    ("suffix", "codec", "form"),
+    ("suffix", "codec", "form", "late_s", "start_s"),
     [
-        ("mp4", "aac", "fltp"),
-        ("mkv", "aac", "fltp"),
-        ("mkv", "libmp3lame", "fltp"),
-        ("mkv", "libopus", "flt"),
-        ("mkv", "pcm_f32le", "flt"),
-        ("ts", "aac", "fltp"),
+        ("mp4", "aac", "fltp", 0.0, 0.0),
+        ("mp4", "aac", "fltp", 0.5, 0.0),
+        ("mp4", "aac", "fltp", 0.0, 0.9),
+        ("mp4", "aac", "fltp", 0.5, 0.3),
+        ("mkv", "aac", "fltp", 0.5, 0.0),
+        ("mkv", "libmp3lame", "fltp", 0.0, 0.0),
+        ("mkv", "libmp3lame", "fltp", 0.5, 0.9),
+        ("mkv", "libopus", "flt", 0.0, 0.9),
+        ("mkv", "libopus", "flt", 0.5, 0.0),
+        ("mkv", "pcm_f32le", "flt", 0.5, 0.3),
+        ("ts", "aac", "fltp", 0.0, 0.9),
     ],
 )
-@pytest.mark.parametrize("start_s", [0.0, 0.9])
 def test_flashes_and_beeps_stay_together(tmp_path, suffix, codec, form, late_s, start_s):
     source = write_source(tmp_path / f"source.{suffix}", codec, form, late_s)
     with VideoWriter(tmp_path / "out.mp4", 64, 48, 10, audio_from=source, start_s=start_s, end_s=2.9) as writer:
