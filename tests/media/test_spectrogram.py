@@ -31,7 +31,7 @@ def test_agrees_with_scipy(preset):
     batch = sounds()
     ours = log_spectrogram(torch.from_numpy(batch).float(), preset)
     for row, waveform in zip(ours.numpy(), batch, strict=True):
-        np.testing.assert_allclose(row[0], scipy_reference(waveform, preset), atol=2e-3)
+        np.testing.assert_allclose(row[0], scipy_reference(waveform, preset), atol=1e-5)
 
 
 @pytest.mark.parametrize(("preset", "shape"), [("paper", (552, 121)), ("peers", (257, 276))])
