@@ -220,7 +220,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"{path} does not exist.", "Give the path of a TOML file, such as configs/paper.toml.") from error
+        raise ConfigError(
+            f"{path} does not exist.", "Give the path of a TOML file, such as configs/paper.toml."
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.", "Give the path of a TOML file.") from error
     except tomllib.TOMLDecodeError as error:

@@ -35,9 +35,7 @@ def by_dominance(pairs: PairScores) -> tuple[PairScores, PairScores]:
     return pairs[torch.where(wins, first, second)], pairs[torch.where(wins, second, first)]
 
 
-def convergence(
-    model: SCAV, scenes: Sequence[Scene], sigma_px: float
-) -> dict[str, tuple[PairScores, PairScores]]:
+def convergence(model: SCAV, scenes: Sequence[Scene], sigma_px: float) -> dict[str, tuple[PairScores, PairScores]]:
     """Dominant and second source for stage 1's map, and for maps that did not listen.
 
     Args:

@@ -38,6 +38,8 @@ class Options:
     """Go on from the folder's latest checkpoint."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Begin from the weights in this file."""
+    download: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Fetch ImageNet weights of the visual encoder if they are not on this machine."""
     report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Afterwards score held-out scenes of the made-up world beside the controls and write report.html."""
     model: Annotated[ModelConfig, tyro.conf.arg(name="")] = ModelConfig()
@@ -53,7 +55,7 @@ def run(arguments: list[str]) -> int:
 
     from soundwhere.engine.train import train
 
-    file = train(config, options.out, resume=options.resume, start=options.start)
+    file = train(config, options.out, resume=options.resume, start=options.start, download=options.download)
     say(f"wrote {file}")
     if options.report:
         from soundwhere.analysis.training_report import write_training_report

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from soundwhere.distributed import is_main
 from soundwhere.files import write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from soundwhere.engine.checkpoint import Progress as Place
@@ -81,6 +83,15 @@ class Journal:
             self._spoke = time.monotonic()
             left = (self._steps - place.step) * self._batch_size / max(rate, 1e-9)
             print(f"stage {place.stage}  {place.step}/{self._steps}  {text}  {left:.0f} s left", file=sys.stderr)
+
+
+@contextmanager
+def preparing(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show the progress of work before training; yields a function to call with what is done and what there is."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), disable=not is_main(), transient=True) as progress:
+        task = progress.add_task(what)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def forget_later_lines(path: Path, place: Place) -> None:

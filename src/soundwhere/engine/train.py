@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from soundwhere import distributed
+from soundwhere.config import to_dict
 from soundwhere.data.draws import batches
 from soundwhere.data.sources import make_draws
 from soundwhere.engine.checkpoint import Progress, read_progress, restore, save_checkpoint
-from soundwhere.engine.journal import Journal
+from soundwhere.engine.journal import Journal, preparing
 from soundwhere.engine.loop import make_optimiser, run_stage
 from soundwhere.engine.sheet import write_sheet
 from soundwhere.errors import ConfigError
 from soundwhere.files import make_folder, write_json
-from soundwhere.config import to_dict
-from soundwhere.models.encoders import load_visual_weights
+from soundwhere.models.encoders.weights import load_weights
 from soundwhere.models.objective import Objective
 from soundwhere.models.scav import SCAV
 from soundwhere.models.storage import start_from, write_model
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from soundwhere.config import Config
     from soundwhere.data.draws import Draws
 
@@ -36,7 +39,9 @@ Stage = Literal["one", "two", "joint"]
 LATEST, BEST, STAGE_ONE = "latest.safetensors", "best.safetensors", "stage-one.safetensors"
 
 
-def train(config: Config, folder: Path, *, resume: bool = False, start: Path | None = None) -> Path:
+def train(
+    config: Config, folder: Path, *, resume: bool = False, start: Path | None = None, download: bool = False
+) -> Path:
     """Train a model and return the file it ends up in.
 
     Args:
@@ -44,8 +49,9 @@ def train(config: Config, folder: Path, *, resume: bool = False, start: Path | N
         folder: Where the run lives.
         resume: Go on from the folder's latest checkpoint, to the same weights as if never interrupted.
         start: Begin from this model's weights (all of stage 1, and stage 2 where it has one).
+        download: Fetch the visual encoder's ImageNet weights if they are not found on this machine.
     """
-    run = Run(config, folder, resume=resume, start=start)
+    run = Run(config, folder, resume=resume, start=start, download=download)
     try:
         return run.train()
     finally:
@@ -55,7 +61,7 @@ def train(config: Config, folder: Path, *, resume: bool = False, start: Path | N
 class Run:
     """The state of a run between its steps."""
 
-    def __init__(self, config: Config, folder: Path, *, resume: bool, start: Path | None) -> None:
+    def __init__(self, config: Config, folder: Path, *, resume: bool, start: Path | None, download: bool) -> None:
         self.folder = folder
         self.device = distributed.initialise(config.train.device)
         self.latest = folder / LATEST
@@ -66,12 +72,13 @@ class Run:
             raise ConfigError(f"{folder} already holds a run.", "Go on with it with --resume, or choose another --out.")
         self.config = _checked(config, start)
         torch.manual_seed(self.config.train.seed)
-        self.model = SCAV(self.config.model)
+        settings = self.config.model
+        self.model = SCAV(settings)
         if self.resumed is None:
             if start is not None:
                 start_from(self.model, start)
             else:
-                load_visual_weights(self.model.visual, self.config.model)
+                load_weights(self.model.visual, settings.visual, settings.visual_weights, download=download)
         make_folder(folder)
         if distributed.is_main():
             write_json(folder / "config.json", to_dict(self.config))
@@ -105,9 +112,10 @@ class Run:
             progress = self.resumed
             restore(self.latest, self.model, optimiser)
 
+        phases = list(self._phases(stage, steps))
         saved = time.monotonic()
         with Journal(self.folder, progress, steps, settings.batch_size, settings.log_every) as journal:
-            for draws, until in self._phases(stage, steps):
+            for draws, until in phases:
                 if progress.step >= until:
                     continue
                 epoch = max(1, len(draws) // settings.batch_size)
@@ -124,11 +132,18 @@ class Run:
         if stage == "one" and distributed.is_main():
             write_model(self.folder / STAGE_ONE, self.model.without_stage_two())
 
-    def _phases(self, stage: Stage, steps: int) -> list[tuple[Draws, int]]:
+    def _phases(self, stage: Stage, steps: int) -> Iterator[tuple[Draws, int]]:
         """What a stage trains on and until which step: stage 1 may begin with single clips (the curriculum)."""
-        duets = make_draws(self.config, self.model, sources=2)
         single = round(self.config.data.single_fraction * steps) if stage == "one" else 0
-        return [(make_draws(self.config, self.model, sources=1), single), (duets, steps)] if single else [(duets, steps)]
+        if single:
+            yield self.draws(1), single
+        yield self.draws(2), steps
+
+    @cache  # noqa: B019 - lives as long as the run
+    def draws(self, sources: int) -> Draws:
+        """Scenes with that many sounds; preparing them (rendering, encoding frozen features) shows its progress."""
+        with preparing("preparing scenes" if sources > 1 else "preparing single clips") as progress:
+            return make_draws(self.config, self.model, sources, progress)
 
     def _save(self, progress: Progress, optimiser: torch.optim.Optimizer, final: bool) -> Progress:
         """Write `latest`, and `best` if the smoothed loss of the last stage has never been lower."""

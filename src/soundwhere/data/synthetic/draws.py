@@ -63,7 +63,7 @@ class SyntheticDraws:
 
 
 def render(
-    world: World, count: int, sounding: int = 2, silent: int = 1, tick: Callable[[int], None] | None = None
+    world: World, count: int, sounding: int = 2, silent: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> list[Rendered]:
     """Render the first `count` scenes of a world on all cores.
 
@@ -72,7 +72,7 @@ def render(
         count: How many.
         sounding: Things that can sound.
         silent: Things that never do.
-        tick: Called with the number of scenes done so far.
+        progress: Called with the number of scenes done and of all.
     """
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     scenes: list[Rendered] = []
@@ -80,8 +80,8 @@ def render(
     with ProcessPoolExecutor(min(cpu_count() or 1, len(chunks)), mp_context=get_context("spawn")) as pool:
         for part in pool.map(_render_chunk, [(world, chunk, sounding, silent) for chunk in chunks]):
             scenes.extend(part)
-            if tick is not None:
-                tick(len(scenes))
+            if progress is not None:
+                progress(len(scenes), count)
     return scenes
 
 

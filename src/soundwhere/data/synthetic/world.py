@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Layout = Literal["free", "side-by-side", "stacked"]
 
 KINDS: tuple[str, ...] = tuple(FIGURES)
-SMALLEST, LARGEST = 0.18, 0.4  # diameters of things, as a share of the picture's short side
+SMALLEST, LARGEST = 0.24, 0.46  # diameters of things, as a share of the picture's short side
 
 # Independent streams of random numbers for the parts of one scene
 _CAST, _BACKGROUND, _SOUND = range(3)
