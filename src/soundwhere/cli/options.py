@@ -1,4 +1,4 @@
-"""Parsing of a sub-command's options with tyro: a dataclass is the options, its docstring the help."""
+"""Options of a sub-command: a dataclass is the options, the docstrings of its fields are the help."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ T = TypeVar("T")
 
 
 def parse(options: type[T], arguments: list[str], command: str, default: T | None = None, **keywords: Any) -> T:
-    """Build `options` from the command line; usage errors exit with 2, `--help` with 0."""
+    """Build `options` from the command line; usage errors exit with 2, `--help` with 0.
+
+    Args:
+        options: A dataclass.
+        arguments: What follows the command's name.
+        command: The command's name.
+        default: Values of the options that are not given, instead of those of the class.
+        **keywords: Passed on to `tyro.cli`, such as the `description` that heads the help.
+    """
     if default is not None:
         keywords["default"] = default
-    return tyro.cli(
-        options, args=arguments, prog=f"soundwhere {command}", config=(tyro.conf.FlagConversionOff,) * 0, **keywords
-    )
+    parsed: T = tyro.cli(options, args=arguments, prog=f"soundwhere {command}", **keywords)
+    return parsed
 
 
 def say(message: str) -> None:

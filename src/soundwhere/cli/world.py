@@ -1,0 +1,62 @@
+"""`soundwhere world`: scenes and videos of the made-up world as files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 - read by tyro
+
+from soundwhere.cli.options import parse
+from soundwhere.errors import ConfigError
+
+DESCRIPTION = """\
+Write scenes and videos of the made-up world. What is there already is kept.
+
+Examples:
+  soundwhere world --out world                   100 scenes: pictures, sounds, masks and a manifest
+  soundwhere world --out world --movies 5        ... and 5 short videos with their truth
+  soundwhere world --out test --seed 1           other pictures and sounds of the same kinds
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Write scenes and videos of the made-up world. What is there already is kept."""
+
+    out: Path
+    """Folder to write into: scenes/ with scenes.csv, and movies/."""
+    scenes: int = 100
+    """How many scenes."""
+    movies: int = 0
+    """How many videos in which things move, and start and stop sounding."""
+    seed: int = 0
+    """Decides everything; another seed gives held-out scenes."""
+    sounding: int = 2
+    """Things that sound in each."""
+    silent: int = 1
+    """Things that are seen only."""
+
+
+def run(arguments: list[str]) -> int:
+    """Write scenes and movies."""
+    options = parse(Options, arguments, "world", description=DESCRIPTION)
+    if min(options.scenes, options.movies) < 0 or options.scenes + options.movies == 0:
+        raise ConfigError("There is nothing to write.", "Give --scenes or --movies a number above 0.")
+    from soundwhere.cli.show import Bar, show_path
+    from soundwhere.data.synthetic.files import write_scenes
+    from soundwhere.data.synthetic.movie import write_movie
+    from soundwhere.data.synthetic.world import World
+
+    world = World(seed=options.seed)
+    if options.scenes:
+        manifest = write_scenes(world, options.out / "scenes", options.scenes, options.sounding, options.silent)
+        print(f"wrote {options.scenes} scenes, listed in {show_path(manifest)}")
+    folder = options.out / "movies"
+    with Bar("movies", options.movies, "movies") as bar:
+        for index in range(options.movies):
+            path = folder / f"made-up-{options.seed}-{index}.mp4"
+            if not path.with_suffix(".truth.json").is_file():  # written last
+                write_movie(path, world, index, sounding=options.sounding, silent=options.silent)
+            bar.update(index + 1, options.movies)
+    if options.movies:
+        print(f"wrote {options.movies} movies and their truth to {show_path(folder)}")
+    return 0

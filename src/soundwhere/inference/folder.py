@@ -1,0 +1,75 @@
+"""The folder a result is written to: it appears when everything in it is done, and never holds half a result."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from soundwhere.errors import OutputError
+from soundwhere.files import atomic_path, output_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FINISHED: Final = "result.json"  # its presence says that a folder holds a finished result
+_LONGEST_NAME = 255  # bytes, on every file system in use
+
+
+def result_folder(path: Path, out: Path | None = None) -> Path:
+    """Where the result of a clip goes: `<name>.soundwhere` beside it, or in the folder `out`.
+
+    >>> from pathlib import Path
+    >>> result_folder(Path("films/clip.mp4")).as_posix()
+    'films/clip.soundwhere'
+    """
+    ending = ".soundwhere"
+    stem = path.stem.encode()[: _LONGEST_NAME - len(ending)].decode(errors="ignore")
+    return (path.parent if out is None else out) / f"{stem}{ending}"
+
+
+@contextmanager
+def finished_folder(folder: Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder that becomes `folder` if the block succeeds, and vanishes if it does not.
+
+    An earlier result is replaced only with `overwrite`; any other folder with something in it is never touched.
+    """
+    check_target(folder, overwrite)
+    earlier = folder.with_name(f".{secrets.token_hex(6)}.earlier")
+    try:
+        with atomic_path(folder) as temporary:
+            temporary.mkdir()
+            yield temporary
+            if folder.is_dir():
+                folder.replace(earlier)
+    except BaseException:
+        if earlier.is_dir() and not folder.exists():
+            earlier.replace(folder)
+        raise
+    finally:
+        shutil.rmtree(earlier, ignore_errors=True)
+
+
+def check_target(folder: Path, overwrite: bool = False) -> None:
+    """Raise an OutputError now rather than after the work if a result cannot go to `folder`."""
+    if folder.is_dir() and any(folder.iterdir()):
+        if not is_finished(folder):
+            raise OutputError(f"{folder} holds something other than a result.", "Move it away or choose another --out.")
+        if not overwrite:
+            raise OutputError(f"{folder} holds a finished result already.", "Use --overwrite to replace it.")
+    elif folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file.", "Move it away or choose another --out.")
+    parent = next(above for above in folder.absolute().parents if above.exists())
+    if not parent.is_dir():
+        raise output_error(folder, NotADirectoryError(errno.ENOTDIR, "Not a directory"))
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise output_error(folder, PermissionError(errno.EACCES, "Permission denied"))
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds a finished result."""
+    return (folder / FINISHED).is_file()

@@ -1,0 +1,36 @@
+"""The kinds of output, by name. Nothing here needs torch: the command line builds its help from it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from soundwhere.errors import ConfigError
+
+FORMATS: Final = {
+    "mp4": "overlay.mp4: the video at its own rate and size with the heatmaps on it, and its sound",
+    "png": "overlay.png and heatmaps/: pictures at a few times, one heatmap per source",
+    "json": "result.json: everything but the maps; its fields are in docs/formats.md",
+    "csv": "result.csv: one line per time and source",
+    "npz": "result.npz: everything with the maps, as numpy arrays",
+    "html": "index.html: a page that shows all of it",
+}
+DEFAULT_FORMATS: Final = ("mp4", "json", "html", "png")
+
+
+def parse_formats(text: str) -> tuple[str, ...]:
+    """The formats of a comma-separated list, each once, in the order in which they are written.
+
+    >>> parse_formats("json, csv,csv")
+    ('json', 'csv')
+    """
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    return check_formats(names)
+
+
+def check_formats(names: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    """The same formats, each once and in the order in which they are written, or an error for an unknown one."""
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown or not names:
+        found = f"There is no output format {unknown[0]!r}." if unknown else "No output format was given."
+        raise ConfigError(found, f"Choose from: {','.join(FORMATS)}.")
+    return tuple(name for name in FORMATS if name in names)

@@ -1,0 +1,104 @@
+"""From heatmaps on the network's grid to places in the picture. Boxes are xyxy in pixels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from soundwhere.metrics.binarise import binarise
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Maps = NDArray[np.floating]
+    Floats = NDArray[np.float32]
+
+FINER = 8  # outlines are looked for, and heat is drawn, on a grid this much finer than the network's
+_AT_ONCE = 256  # maps that are refined together
+
+
+def upsample(maps: Maps, size: tuple[int, int], smooth: bool = False) -> Floats:
+    """Enlarge maps (K, h, w) to (K, H, W): bilinearly, or bicubically, which looks better and stays within [0, 1]."""
+    tensor = torch.from_numpy(np.asarray(maps, np.float32))[None]
+    mode = "bicubic" if smooth else "bilinear"
+    enlarged: Floats = F.interpolate(tensor, size=size, mode=mode, align_corners=False)[0].clamp(0, 1).numpy()
+    return enlarged
+
+
+def find_peaks(maps: Maps, size: tuple[int, int]) -> Floats:
+    """Where each map is highest: x and y in pixels, shape (..., 2), for maps (..., h, w) of a picture of `size` (H, W).
+
+    The parabola through the highest cell and its neighbours tells where between the cells' centres the peak lies.
+    """
+    rows, columns = maps.shape[-2:]
+    flat = np.asarray(maps, np.float32).reshape(-1, rows, columns)
+    y, x = np.divmod(flat.reshape(len(flat), -1).argmax(1), columns)
+    each = np.arange(len(flat))
+    place = np.stack(
+        [
+            (x + 0.5 + _summit(flat[each, y], x)) * size[1] / columns,
+            (y + 0.5 + _summit(flat[each, :, x], y)) * size[0] / rows,
+        ],
+        axis=-1,
+    )
+    return place.astype(np.float32).reshape(*maps.shape[:-2], 2)
+
+
+def _summit(lines: Floats, index: NDArray[np.intp]) -> Floats:
+    """Offset in cells, within [-0.5, 0.5], of the parabola's top from the highest cell of each line (n, length).
+
+    A cell at the end of its line has one neighbour only: there the offset is 0.
+    """
+    each = np.arange(len(lines))
+    padded = np.pad(lines, ((0, 0), (1, 1)), mode="edge")
+    left, middle, right = (padded[each, index + step] for step in range(3))
+    bend = left - 2 * middle + right
+    inner = (index > 0) & (index < lines.shape[1] - 1) & (bend < -1e-6)
+    shift = np.divide(left - right, 2 * bend, out=np.zeros_like(bend), where=inner)
+    offset: Floats = np.clip(shift, -0.5, 0.5)
+    return offset
+
+
+def find_boxes(maps: Maps, size: tuple[int, int]) -> tuple[Floats, Floats]:
+    """The tightest box around the upper half of each map (rule `minmax-0.5`), and the share of the picture it covers.
+
+    Args:
+        maps: Shape (..., h, w).
+        size: Height and width of the picture.
+
+    Returns:
+        Boxes, shape (..., 4), in pixels, right and bottom exclusive; and the thresholded area as a share of the
+        picture, shape (...). A constant map has an empty box at (0, 0).
+    """
+    rows, columns = maps.shape[-2:]
+    flat = np.asarray(maps, np.float32).reshape(-1, rows, columns)
+    boxes, areas = np.zeros((len(flat), 4), np.float32), np.zeros(len(flat), np.float32)
+    for start in range(0, len(flat), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        mask = binarise(torch.from_numpy(upsample(flat[part], (rows * FINER, columns * FINER)))).numpy()
+        areas[part] = mask.mean((1, 2))
+        boxes[part, 0::2] = _extent(mask.max(1)) * size[1]
+        boxes[part, 1::2] = _extent(mask.max(2)) * size[0]
+    return boxes.reshape(*maps.shape[:-2], 4), areas.reshape(maps.shape[:-2])
+
+
+def _extent(lines: NDArray[np.bool_]) -> Floats:
+    """First and one past the last True of each line (n, length), as shares of the length, shape (n, 2)."""
+    length = lines.shape[1]
+    ends = np.stack([lines.argmax(1), length - lines[:, ::-1].argmax(1)], axis=1) / length
+    extent: Floats = np.where(lines.max(1, keepdims=True), ends, 0).astype(np.float32)
+    return extent
+
+
+def place_words(x: float, y: float) -> str:
+    """A place in words, from shares of the width and height.
+
+    >>> place_words(0.1, 0.5), place_words(0.9, 0.8), place_words(0.5, 0.5)
+    ('left, centre', 'right, low', 'centre')
+    """
+    across = ("left", "centre", "right")[min(2, int(3 * x))]
+    down = ("high", "centre", "low")[min(2, int(3 * y))]
+    return across if across == down else f"{across}, {down}"

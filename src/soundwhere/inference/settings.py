@@ -1,0 +1,37 @@
+"""What a localisation depends on besides the model and the clip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from soundwhere import constants
+from soundwhere.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a clip is analysed."""
+
+    fps: float = 5.0
+    """Frames analysed per second."""
+    hop_s: float = 0.5
+    """Distance between windows of sound; the frames nearest to a window's middle share it."""
+    squash: bool = False
+    """Squash every frame to a square, as the paper does, instead of keeping its shape."""
+    smooth: bool = True
+    """Average the maps lightly over time."""
+    least_confidence: float = constants.NEGATIVE_THRESHOLD
+    """A source sounds if its confidence reaches this: a peak that training would call background is none."""
+    least_level_db: float = -60.0
+    """... and if the sound around the frame reaches this level, in decibels below full scale."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fps <= 240:
+            raise ConfigError(
+                f"{self.fps:g} analysed frames per second make no sense.", "Give --fps between 0 and 240."
+            )
+        if not 0 < self.hop_s <= constants.CLIP_S:
+            raise ConfigError(
+                f"A hop of {self.hop_s:g} s between windows makes no sense.",
+                f"Give --hop-s above 0 and at most {constants.CLIP_S:g}, the length of a window.",
+            )

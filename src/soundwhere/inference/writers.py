@@ -1,0 +1,193 @@
+"""A result as files: one writer per format, into a folder that appears when all of them are done."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image as Pillow
+
+from soundwhere import __version__
+from soundwhere.config import to_dict
+from soundwhere.files import write_text
+from soundwhere.inference.folder import FINISHED, finished_folder
+from soundwhere.inference.formats import check_formats
+from soundwhere.inference.geometry import FINER, upsample
+from soundwhere.inference.page import write_page
+from soundwhere.media.draw import heatmap_image, overlay
+from soundwhere.media.video import read_frames
+from soundwhere.media.writer import VideoWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from soundwhere.inference.result import Result
+    from soundwhere.types import Image
+
+    Progress = Callable[[int, int], None] | None
+
+SCHEMA = "soundwhere-result-1"
+CSV_COLUMNS = (
+    *("time_s", "source", "sounding", "confidence", "peak_x", "peak_y"),
+    *("left", "top", "right", "bottom", "area"),
+)
+MOMENTS = 4  # times at which heatmap pictures are written
+
+
+def save(result: Result, folder: Path, formats: tuple[str, ...], overwrite: bool, progress: Progress) -> list[Path]:
+    """Write a result into a folder that appears when it is finished; see `Result.save`."""
+    with finished_folder(folder, overwrite) as temporary:
+        write_formats(result, temporary, formats, progress)
+        written = sorted(path.relative_to(temporary) for path in temporary.rglob("*") if path.is_file())
+    return [folder / path for path in written]
+
+
+def write_formats(result: Result, folder: Path, formats: tuple[str, ...], progress: Progress = None) -> None:
+    """Write every format into a folder that exists; `result.json`, the mark of a finished folder, always."""
+    for name in check_formats([*formats, "json"]):  # the page comes last and shows what is there
+        if name == "mp4":
+            write_overlay(result, folder / "overlay.mp4", progress)
+        else:
+            WRITERS[name](result, folder)
+
+
+def drawn_maps(result: Result, time_s: float) -> NDArray[np.float32]:
+    """The maps as an overlay shows them, shape (K, h, w), in [0, 1]: the upper half of each, nothing while silent.
+
+    A cosine is well above 0 all over the picture; drawn as it is, it would veil everything. The maps come on a grid
+    finer than the network's, enlarged bicubically: drawing goes on from there bilinearly, which alone looks edgy.
+    """
+    maps = result.grid(time_s)
+    low, high = maps.min((1, 2), keepdims=True), maps.max((1, 2), keepdims=True)
+    middle = (low + high) / 2
+    upper = np.clip((maps - middle) / np.maximum(high - middle, 1e-6), 0, 1)
+    rows, columns = maps.shape[1:]
+    return upsample(upper * result.presence(time_s)[:, None, None], (rows * FINER, columns * FINER), smooth=True)
+
+
+def overlay_at(result: Result, time_s: float) -> Image:
+    """The picture with the heatmaps on it at a time, RGB, shape (H, W, 3)."""
+    image = read_frames(result.path, [time_s])[0].image
+    return overlay(image, drawn_maps(result, time_s))
+
+
+def write_overlay(result: Result, path: Path, progress: Progress = None) -> None:
+    """Write the clip with its sound and the heatmaps on it, at its own rate and size."""
+    footage = result.footage
+    height, width = result.size
+    total = footage.count(footage.own_fps)
+    with VideoWriter(
+        path, width, height, footage.own_fps, audio_from=footage.sound, start_s=footage.start_s, end_s=footage.end_s
+    ) as video:
+        for number, frame in enumerate(footage.frames(footage.own_fps), 1):
+            heard = result.presence(frame.time_s).any()
+            video.write(overlay(frame.image, drawn_maps(result, frame.time_s)) if heard else frame.image)
+            if progress is not None:
+                progress(number, total)
+
+
+def moments(result: Result) -> list[float]:
+    """A few times spread over what is sounding (over the whole clip if nothing is), in seconds."""
+    heard = np.flatnonzero(result.sounding.any(1))
+    frames = heard if len(heard) else np.arange(len(result.times))
+    chosen = np.unique(frames[np.linspace(0, len(frames) - 1, MOMENTS + 2).round().astype(int)[1:-1]])
+    return [float(result.times[frame]) for frame in chosen]
+
+
+def write_pictures(result: Result, folder: Path) -> None:
+    """Write `overlay.png`, and `heatmaps/` with the picture, the overlay and each source's heatmap at a few times."""
+    Pillow.fromarray(overlay_at(result, result.best_time())).save(folder / "overlay.png")
+    (folder / "heatmaps").mkdir()
+    for frame in read_frames(result.path, moments(result)):
+        name = f"{frame.time_s:07.2f}s"
+        together = overlay(frame.image, drawn_maps(result, frame.time_s))
+        Pillow.fromarray(together).save(folder / "heatmaps" / f"{name}-overlay.png")
+        for number, heatmap in enumerate(result.heatmap(frame.time_s), 1):
+            Pillow.fromarray(heatmap_image(heatmap)).save(folder / "heatmaps" / f"{name}-source-{number}.png")
+
+
+def to_json(result: Result) -> dict[str, Any]:
+    """Everything but the maps, as `docs/formats.md` describes it."""
+    footage = result.footage
+    return {
+        "schema": SCHEMA,
+        "file": footage.path.name,
+        "audio": None if footage.sound == footage.path else footage.sound.name,
+        "sound": footage.sound_words,
+        "width": footage.info.width,
+        "height": footage.info.height,
+        "start_s": round(footage.start_s, 3),
+        "end_s": round(footage.end_s, 3),
+        "fps": round(result.fps, 4),
+        "grid": list(result.maps.shape[-2:]),
+        "settings": asdict(result.settings),
+        "model": to_dict(result.model),
+        "versions": {"soundwhere": __version__, **{name: version(name) for name in ("torch", "numpy", "av")}},
+        "times_s": _plain(result.times, 4),
+        "level_db": [None if np.isinf(level) else round(float(level), 1) for level in result.levels_db],
+        "sources": [_source(result, source) for source in range(result.sources)],
+    }
+
+
+def _source(result: Result, source: int) -> dict[str, Any]:
+    name, colour = result.colour(source)
+    return {
+        "number": source + 1,
+        "colour": name,
+        "rgb": list(colour),
+        "where": result.where(source),
+        "spans_s": [[round(start, 3), round(end, 3)] for start, end in result.spans(source)],
+        "sounding": result.sounding[:, source].tolist(),
+        "confidence": _plain(result.confidence[:, source], 4),
+        "peak_px": _plain(result.peaks[:, source], 1),
+        "box_px": _plain(result.boxes[:, source], 1),
+        "area": _plain(result.areas[:, source], 4),
+    }
+
+
+def write_result_json(result: Result, folder: Path) -> None:
+    """Write `result.json`, one line per field."""
+    lines = [f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in to_json(result).items()]
+    write_text(folder / FINISHED, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def write_csv(result: Result, folder: Path) -> None:
+    """Write `result.csv`: one line per time and source."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for row, time_s in enumerate(result.times):
+        for source in range(result.sources):
+            where = (*result.peaks[row, source], *result.boxes[row, source])
+            numbers = [f"{value:.1f}" for value in where] + [f"{result.areas[row, source]:.4f}"]
+            sure = f"{result.confidence[row, source]:.4f}"
+            writer.writerow([f"{time_s:.4f}", source + 1, int(result.sounding[row, source]), sure, *numbers])
+    write_text(folder / "result.csv", table.getvalue())
+
+
+def write_npz(result: Result, folder: Path) -> None:
+    """Write `result.npz`: the arrays of a `Result` under their own names."""
+    names = ("times", "maps", "confidence", "sounding", "levels_db", "peaks", "boxes", "areas", "size")
+    arrays: dict[str, Any] = {name: np.asarray(getattr(result, name)) for name in names}
+    np.savez_compressed(folder / "result.npz", **arrays)
+
+
+def _plain(values: NDArray[Any], digits: int) -> Any:
+    return np.asarray(values, np.float64).round(digits).tolist()
+
+
+WRITERS: dict[str, Callable[[Result, Path], None]] = {
+    "png": write_pictures,
+    "json": write_result_json,
+    "csv": write_csv,
+    "npz": write_npz,
+    "html": write_page,
+}
