@@ -41,4 +41,4 @@ def write_sheet(path: Path, model: SCAV, draws: Draws, device: torch.device) -> 
         rows.append([picture, *(overlay(picture, scene_map[None]) for scene_map in scene_maps)])
     labels = ["picture", "stage 1", *(f"source {k + 1}" for k in range(model.sources))][: len(rows[0])]
     with atomic_path(path) as temporary:
-        PILImage.fromarray(contact_sheet(rows, labels)).save(temporary)
+        PILImage.fromarray(contact_sheet(rows, [labels] * len(rows))).save(temporary)
