@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import av
 import numpy as np
@@ -13,7 +13,11 @@ from soundwhere.config import CONFIGS
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.media.audio import write_wav
 from soundwhere.models.scav import SCAV, localisation
-from soundwhere.types import Localisation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from soundwhere.types import Localisation
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,6 +10,9 @@ from soundwhere.constants import CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.inference.footage import Footage, SoundWindows, level_db
 from soundwhere.media.audio import read_audio, window, write_wav
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("start_s", [0.0, 1.3, 4.9, 30.0])
@@ -59,7 +62,7 @@ def test_a_photo_lasts_as_long_as_its_recording(tmp_path: Path, noise_path: Path
 
 @pytest.mark.parametrize(("start_s", "end_s"), [(9.0, None), (3.0, 2.0), (-1.0, None), (1.0, 1.0)])
 def test_times_that_leave_nothing(squares_path: Path, start_s: float, end_s: float | None) -> None:
-    with pytest.raises(ConfigError, match="lasts 5.0 s"):
+    with pytest.raises(ConfigError, match=r"lasts 5\.0 s"):
         Footage.open(squares_path, start_s=start_s, end_s=end_s)
 
 

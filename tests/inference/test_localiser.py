@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,11 @@ from soundwhere.inference.localiser import Localiser
 from soundwhere.media.audio import read_audio, window, write_wav
 from soundwhere.media.image import network_size, normalise, resize
 from soundwhere.media.video import read_frames
-from soundwhere.models.scav import SCAV
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from soundwhere.models.scav import SCAV
 
 
 def test_the_answer_is_that_of_a_plain_loop(tiny: SCAV, squares_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from soundwhere.cli.options import parse
+from soundwhere.cli.options import named, parse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ class Options:
 
     out: Path = Path("demo")
     """Folder to write to; an earlier demo in it is replaced."""
-    model: str | None = None
+    model: Annotated[str | None, named("MODEL")] = None
     """Name of a model, or a file written by `soundwhere train`; by default the built-in model."""
     seed: int = 7
     """Decides what the clip shows."""

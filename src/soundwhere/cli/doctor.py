@@ -10,12 +10,12 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import tyro  # noqa: TC002 - read by tyro itself
+import tyro
 
 from soundwhere import __version__
-from soundwhere.cli.options import parse
+from soundwhere.cli.options import named, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ Examples:
 class Options:
     """What to look at."""
 
-    file: tyro.conf.Positional[Path | None] = None
+    file: Annotated[Path | None, tyro.conf.Positional, named("[FILE]")] = None
     """A model file or a media file."""
 
 

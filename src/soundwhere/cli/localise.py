@@ -5,11 +5,11 @@ from __future__ import annotations
 import glob
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import tyro  # noqa: TC002 - read by tyro itself
+import tyro
 
-from soundwhere.cli.options import parse, say
+from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
 from soundwhere.inference.formats import DEFAULT_FORMATS, parse_formats
 
@@ -42,31 +42,31 @@ class Options:
     A clip whose result is finished (its folder holds result.json) is skipped unless --overwrite is given.
     """
 
-    files: tyro.conf.Positional[tuple[str, ...]]
+    files: Annotated[tuple[str, ...], tyro.conf.Positional, named("CLIP ...")]
     """Videos, folders of videos, patterns; photos with --audio."""
-    out: Path | None = None
+    out: Annotated[Path | None, named("DIR")] = None
     """Folder in which NAME.soundwhere/ is written for every clip; by default beside the clip."""
-    model: str | None = None
+    model: Annotated[str | None, named("MODEL")] = None
     """Name of a model, or a file written by `soundwhere train`; by default the built-in model."""
-    audio: Path | None = None
+    audio: Annotated[Path | None, named("FILE")] = None
     """Take the sound from this file."""
-    formats: str = ",".join(DEFAULT_FORMATS)
+    formats: Annotated[str, tyro.conf.arg(metavar="FORMAT,...")] = ",".join(DEFAULT_FORMATS)
     """Any of mp4,png,json,csv,npz,html; json is always written."""
     fps: float = 5.0
     """Frames analysed per second."""
     hop_s: float = 0.5
     """Seconds between windows of sound."""
-    start: float = 0.0
+    start: Annotated[float, tyro.conf.arg(metavar="SECOND")] = 0.0
     """Second to begin at."""
-    end: float | None = None
+    end: Annotated[float | None, named("SECOND")] = None
     """Second to end at."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
-    squash: bool = False
+    squash: Annotated[bool, *FLAG] = False
     """Squash frames to squares, as the paper does, instead of keeping their shape."""
-    smooth: bool = True
-    """Average the maps lightly over time."""
-    overwrite: bool = False
+    smooth: Annotated[bool, *FLAG] = True
+    """Show every map as it is instead of averaging lightly over time."""
+    overwrite: Annotated[bool, *FLAG] = False
     """Do clips again whose result is finished."""
 
 

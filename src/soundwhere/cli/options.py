@@ -9,6 +9,9 @@ import tyro
 
 T = TypeVar("T")
 
+# Put on a boolean option: one flag that changes it, instead of one for each value
+FLAG = (tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint=""))
+
 
 def parse(options: type[T], arguments: list[str], command: str, default: T | None = None, **keywords: Any) -> T:
     """Build `options` from the command line; usage errors exit with 2, `--help` with 0.
@@ -24,6 +27,11 @@ def parse(options: type[T], arguments: list[str], command: str, default: T | Non
         keywords["default"] = default
     parsed: T = tyro.cli(options, args=arguments, prog=f"soundwhere {command}", **keywords)
     return parsed
+
+
+def named(metavar: str) -> Any:
+    """For an option that may be left out: what stands for its value in the help, without a default of `None`."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
 
 
 def say(message: str) -> None:

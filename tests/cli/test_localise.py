@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from soundwhere.cli.main import run
+from soundwhere.inference import writers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Give = Callable[[str], Path]
+    Capture = pytest.CaptureFixture[str]
+
+QUICK = ["--formats", "json", "--fps", "2", "--device", "cpu"]
+
+
+def everything(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def test_a_clip(give: Give, folder: Path, model_path: Path, capsys: Capture) -> None:
+    give("clip")
+    assert run(["clip.mp4", "--model", str(model_path), "--fps", "2"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "clip.mp4  0:02, 96x64, mono 22.05 kHz"
+    assert out[1].startswith("  source 1  ■ orange   ")
+    assert out[2].startswith("  source 2  ■ blue     ")
+    assert out[3].startswith(
+        "wrote clip.soundwhere/overlay.mp4 (with sound), heatmaps/, index.html, overlay.png, result.json"
+    )
+    stored = json.loads((folder / "clip.soundwhere" / "result.json").read_text())
+    assert stored["model"]["name"] == "scav-tiny"
+    assert stored["settings"]["fps"] == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("missing", "does not exist"),
+        ("folder", "holds no video"),
+        ("truncated", "cut short or damaged"),
+        ("mute", "no sound track"),
+        ("sound", "no picture"),
+        ("empty", "is empty"),
+        ("text", "not a media file"),
+    ],
+)
+def test_bad_input(kind: str, words: str, give: Give, folder: Path, model_path: Path, capsys: Capture) -> None:
+    path = give(kind)
+    before = everything(folder)
+    assert run([str(path), "--model", str(model_path), "--out", "results", *QUICK]) == 2
+    captured = capsys.readouterr()
+    message, remedy = captured.err.strip().split("\n")
+    assert message.startswith(f"soundwhere: {path}")
+    assert words in message
+    assert len(remedy) > 10
+    assert captured.out == ""
+    assert everything(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "scav-giant"], "no model named 'scav-giant'"),
+        (["--model", "missing.safetensors"], "does not exist"),
+        (["--model", "text.safetensors"], "not a readable safetensors file"),
+        (["--model", "truncated.safetensors"], "not a readable safetensors file"),
+        (["--model", "other.safetensors"], "not a soundwhere model"),
+        (["--formats", "gif"], "no output format 'gif'"),
+        (["--fps", "0"], "frames per second make no sense"),
+        (["--start", "7"], "nothing of clip.mp4"),
+        (["--device", "abacus"], "abacus"),
+        (["--out", "clip.mp4/inside"], "cannot be written"),
+        (["--audio", "missing.wav"], "missing.wav does not exist"),
+    ],
+)
+def test_bad_options(
+    options: list[str], words: str, give: Give, folder: Path, model_path: Path, capsys: Capture
+) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    give("clip")
+    (folder / "text.safetensors").write_text("no model")
+    (folder / "truncated.safetensors").write_bytes(model_path.read_bytes()[:100_000])
+    save_file({"a": torch.zeros(2)}, folder / "other.safetensors")
+    before = everything(folder)
+    assert run(["clip.mp4", *([] if "--model" in options else ["--model", str(model_path)]), *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert 2 <= len(error.strip().splitlines()) <= 3
+    assert "Traceback" not in error
+    assert everything(folder) == before
+
+
+def test_debug_shows_where(folder: Path, capsys: Capture) -> None:
+    assert run(["missing.mp4", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_no_file_at_all(capsys: Capture) -> None:
+    assert run(["localise"]) == 2
+    assert "No file was given" in capsys.readouterr().err
+
+
+def test_a_batch_goes_on_past_a_bad_file(give: Give, folder: Path, model_path: Path, capsys: Capture) -> None:
+    for kind in ("good", "better", "text", "mute"):
+        give(kind)
+    command = [str(folder), "--model", str(model_path), "--out", "found", *QUICK]
+    assert run(command) == 1
+    captured = capsys.readouterr()
+    assert "2 localised, 0 skipped, 2 failed" in captured.out
+    assert captured.err.count("mute.mp4 has a picture but no sound track") == 2  # when it happens, and at the end
+    assert {path.name for path in (folder / "found").iterdir()} == {"good.soundwhere", "better.soundwhere"}
+    assert run(command) == 1
+    assert "0 localised, 2 skipped, 2 failed" in capsys.readouterr().out
+    assert run(["text.mp4", "mute.mp4", "--model", str(model_path)]) == 2
+
+
+def test_finished_results_are_skipped_unless_told(
+    give: Give, folder: Path, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give("clip")
+    command = ["*.mp4", "--model", str(model_path), *QUICK]
+    assert run(command) == 0
+    result = folder / "clip.soundwhere" / "result.json"
+    written = result.stat().st_mtime_ns
+    capsys.readouterr()
+    assert run(command) == 0
+    assert "clip.soundwhere is finished (--overwrite does it again)" in capsys.readouterr().out
+    assert result.stat().st_mtime_ns == written
+    assert run([*command, "--overwrite", "--formats", "csv"]) == 0
+    assert everything(folder) == {
+        "clip.mp4",
+        "clip.soundwhere",
+        "clip.soundwhere/result.csv",
+        "clip.soundwhere/result.json",
+    }
+
+
+def test_two_clips_of_one_name(give: Give, folder: Path, model_path: Path, capsys: Capture) -> None:
+    give("clip").rename(folder / "clip.mov")
+    give("clip")
+    assert run(["clip.mov", "clip.mp4", "clip.mp4", "--model", str(model_path), *QUICK]) == 1
+    assert "would both be written to clip.soundwhere" in capsys.readouterr().err
+
+
+def test_a_recording_goes_with_one_clip(give: Give, model_path: Path, capsys: Capture) -> None:
+    give("mute")
+    give("clip")
+    give("sound")
+    assert run(["mute.mp4", "--audio", "sound.wav", "--model", str(model_path), *QUICK]) == 0
+    assert run(["mute.mp4", "clip.mp4", "--audio", "sound.wav", "--model", str(model_path), *QUICK]) == 2
+    assert "One recording" in capsys.readouterr().err
+
+
+def test_a_full_disk(
+    give: Give, folder: Path, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    give("clip")
+    monkeypatch.setitem(writers.WRITERS, "png", full)
+    assert run(["clip.mp4", "--model", str(model_path), "--fps", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "No space left on device" in error
+    assert "Free some space" in error
+    assert everything(folder) == {"clip.mp4"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
+def test_a_video_that_does_not_fit(give: Give, folder: Path, model_path: Path) -> None:
+    """The operating system itself refuses to write more than 4 kB to a file."""
+    give("clip")
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+        "from soundwhere.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", script, "clip.mp4", "--model", str(model_path), "--fps", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert everything(folder) == {"clip.mp4"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing(give: Give, folder: Path, model_path: Path, number: int) -> None:
+    give("clip")
+    command = [sys.executable, "-m", "soundwhere", "clip.mp4", "--model", str(model_path), "--fps", "240"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("clip.mp4")
+        time.sleep(0.2)
+        process.send_signal(number)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert "interrupted" in error
+    assert "Traceback" not in error
+    assert everything(folder) == {"clip.mp4"}
+
+
+def test_real_clips(shared: Path, model_path: Path, tmp_path: Path, capsys: Capture) -> None:
+    clips = shared / "data" / "clips"
+    options = ["--model", str(model_path), "--out", str(tmp_path), "--end", "1", *QUICK]
+    assert run([str(clips), *options]) == 1
+    captured = capsys.readouterr()
+    assert "4 localised, 0 skipped, 1 failed" in captured.out
+    assert "no-sound-track.mp4 has a picture but no sound track" in captured.err

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from soundwhere import __version__
+from soundwhere.cli import main
+from soundwhere.errors import ConfigError
+
+HELP = """
+import sys
+from soundwhere.cli.main import run
+try:
+    code = run(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+assert code == 0, code
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["localise", "--help"], ["demo", "--help"], ["world", "--help"], ["doctor", "--help"]]
+)
+def test_help_needs_no_torch(arguments: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", HELP, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "soundwhere" in done.stdout
+    assert "xamples" in done.stdout or "examples" in done.stdout
+
+
+def test_help_is_quick() -> None:
+    """Under a second, measured against an interpreter that does nothing, so that a busy machine does not matter."""
+
+    def fastest(*arguments: str) -> float:
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert fastest("-m", "soundwhere", "--help") < max(1.0, 4 * fastest("-c", "pass"))
+
+
+def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"soundwhere {__version__}\n"
+    assert main.run([]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in main.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (ConfigError("Something is wrong.", "Do this."), 2, "soundwhere: Something is wrong.\nDo this.\n"),
+        (KeyboardInterrupt(), 130, "soundwhere: interrupted"),
+        (ZeroDivisionError("oh"), 2, "internal error: ZeroDivisionError: oh"),
+    ],
+)
+@pytest.mark.parametrize("debug", [False, True])
+def test_errors_become_messages_and_codes(
+    error: BaseException,
+    code: int,
+    words: str,
+    debug: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr("soundwhere.cli.localise.run", fail)
+    assert main.run(["clip.mp4", *["--debug"] * debug]) == code
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert ("Traceback" in captured.err) == debug
+
+
+def test_unknown_options_exit_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main.run(["clip.mp4", "--no-such-option"])
+    assert end.value.code == 2
+    assert "no-such-option" in capsys.readouterr().err

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from soundwhere.cli.demo import compare
+from soundwhere.cli.main import run
+from soundwhere.config import CONFIGS
+from soundwhere.data.synthetic.movie import MovieTruth, ThingTruth
+from soundwhere.inference.footage import Footage
+from soundwhere.inference.result import Answer, Result
+from soundwhere.inference.settings import Settings
+from soundwhere.media.video import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+
+def test_demo(folder: Path, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soundwhere.cli.demo.SECONDS", 2.0)
+    monkeypatch.setattr("soundwhere.cli.demo.SIZE", (96, 96))
+    assert run(["demo", "--model", str(model_path), "--seed", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "(silent)" in out
+    assert "of the time" in out
+    assert "open demo/index.html" in out
+    names = {path.name for path in (folder / "demo").iterdir()}
+    expected = {"clip.mp4", "clip.truth.json", "overlay.mp4", "overlay.png", "heatmaps", "result.json", "index.html"}
+    assert names == expected
+    assert probe(folder / "demo" / "overlay.mp4").has_audio
+    assert run(["demo", "--model", str(model_path), "--seed", "4"]) == 0  # replaces the earlier one
+    assert [path.name for path in folder.iterdir()] == ["demo"]
+
+
+def test_demo_never_replaces_what_is_not_its_own(folder: Path, model_path: Path, capsys: Capture) -> None:
+    (folder / "demo").mkdir()
+    (folder / "demo" / "notes.txt").write_text("mine")
+    assert run(["demo", "--model", str(model_path)]) == 2
+    assert "something other than a result" in capsys.readouterr().err
+    assert (folder / "demo" / "notes.txt").read_text() == "mine"
+
+
+def test_the_demo_compares_with_the_truth(clip_path: Path) -> None:
+    """Two things swap sides half-way; the sources follow them, but source 1 is lost a fifth of the time."""
+    left, right = (0, 0, 24, 32), (72, 32, 96, 64)
+    boxes = [(left, right)] * 10 + [(right, left)] * 10
+    things = [
+        ThingTruth("bell", ((0.0, 2.0),), tuple(pair[1] for pair in boxes), (1,) * 20),
+        ThingTruth("drum", ((0.0, 1.0),), tuple(pair[0] for pair in boxes), (1,) * 20),
+        ThingTruth("frog", (), tuple(pair[0] for pair in boxes), (1,) * 20),
+    ]
+    truth = MovieTruth("clip.mp4", 96, 64, 10, 2.0, tuple(things))
+    footage = Footage.open(clip_path)
+    answers = []
+    for frame in range(10):
+        maps = np.zeros((2, 4, 6), np.float32)
+        maps[(0, 0, 0) if frame < 5 else (0, 3, 5)] = 1  # source 1 follows the drum
+        maps[(1, 3, 5) if frame < 5 else (1, 0, 0)] = 1  # source 2 follows the bell
+        if frame == 2:
+            maps[0] = np.eye(4, 6)[::-1] * [0, 0, 1, 0, 0, 0]
+        answers.append(Answer(frame / 5, maps, maps.max((1, 2)), np.array([True, True]), -10.0, (64, 96)))
+    result = Result.collect(footage, answers, Settings(), CONFIGS["scav-tiny"], 5.0)
+    bell, drum = compare(result, truth)
+    assert (bell.thing, bell.source, bell.hits, bell.centre_hits) == (0, 1, 1.0, 0.0)
+    assert (drum.thing, drum.source, drum.hits) == (1, 0, pytest.approx(0.8))
+    assert drum.random_hits == pytest.approx(24 * 32 / (96 * 64))
+    assert drum.distance > bell.distance > 0
+
+
+def test_world(folder: Path, capsys: Capture) -> None:
+    assert run(["world", "--out", "world", "--scenes", "2", "--seed", "5"]) == 0
+    with (folder / "world" / "scenes" / "scenes.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 2
+    assert run(["world", "--out", "world", "--scenes", "0", "--movies", "0"]) == 2
+    assert "nothing to write" in capsys.readouterr().err
+
+
+def test_world_movies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from soundwhere.data.synthetic import movie
+
+    written = []
+    original = movie.write_movie
+    monkeypatch.setattr(movie, "write_movie", lambda *a, **k: written.append(original(*a, seconds=2.0, fps=2, **k)))
+    for _ in range(2):  # the second time they are there
+        assert run(["world", "--out", "world", "--scenes", "0", "--movies", "2"]) == 0
+    assert len(written) == 2
+    truth = json.loads((folder / "world" / "movies" / "made-up-0-1.truth.json").read_text())
+    assert len(truth["things"]) == 3
+    assert probe(folder / "world" / "movies" / "made-up-0-1.mp4").has_audio
+
+
+def test_doctor(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "weights").mkdir()
+    (folder / "weights" / "resnet18-f37072fd.pth").touch()
+    monkeypatch.setenv("SOUNDWHERE_WEIGHTS", str(folder / "weights"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    assert run(["doctor"]) == 0
+    out = capsys.readouterr().out
+    for word in ("soundwhere", "python", "torch", "libavcodec", "threads", "train", "torch hub", "cache"):
+        assert word in out
+    assert "resnet18-f37072fd.pth" in out
+
+
+def test_doctor_says_what_to_install(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    from soundwhere.cli import doctor
+
+    monkeypatch.setattr(doctor, "requires", lambda _: ["torch>=2", "no-such-thing>=1 ; extra == 'moon'"])
+    assert run(["doctor"]) == 0
+    assert "missing no-such-thing: pip install 'soundwhere[moon]'" in capsys.readouterr().out
+
+
+def test_doctor_looks_into_files(give: Callable[[str], Path], model_path: Path, capsys: Capture) -> None:
+    assert run(["doctor", str(model_path)]) == 0
+    out = capsys.readouterr().out
+    assert "scav-tiny" in out
+    assert "dimension" in out
+    assert "licence" in out
+    assert run(["doctor", str(give("mute"))]) == 0
+    assert "no sound: localise it with --audio" in capsys.readouterr().out
+    assert run(["doctor", str(give("text"))]) == 2
+    assert run(["doctor", "missing.safetensors"]) == 2
