@@ -53,6 +53,10 @@ def test_masks_stay_as_they_are():
     assert binarise(mask) is mask
 
 
+def test_16_bit_maps_are_binarised():
+    assert binarise(torch.tensor([[0.0, 0.4, 1.0]], dtype=torch.bfloat16)).tolist() == [[False, False, True]]
+
+
 def test_a_nan_map_is_an_error_not_a_mask():
     with pytest.raises(DataError, match="NaN"):
         binarise(torch.tensor([[0.0, torch.nan]]), Rule("fixed", 0.5))

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from soundwhere.errors import DataError
-from soundwhere.metrics.functional import auc, auc_shares, check_finite, iou, leakage, pointing_game, success_rate
+from soundwhere.metrics.functional import auc, auc_shares, iou, leakage, pointing_game, success_rate
 
 masks = hnp.arrays(np.bool_, (5, 7))
 ious = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(0, 1))
@@ -61,11 +60,3 @@ def test_leakage_is_the_share_on_others_and_0_for_an_empty_map():
     binary = torch.tensor([[[True, True, True, False]], [[False] * 4]])
     others = torch.tensor([[[False, True, False, True]], [[True] * 4]])
     assert leakage(binary, others).tolist() == [pytest.approx(1 / 3), 0.0]
-
-
-@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
-def test_maps_that_are_not_finite_are_refused(bad):
-    maps = torch.rand(4, 6, 6)
-    maps[2, 3, 3] = bad
-    with pytest.raises(DataError, match="1 of 4 heatmaps"):
-        check_finite(maps)

@@ -1,16 +1,17 @@
 from itertools import permutations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soundwhere.metrics.matching import hungarian
+from soundwhere.metrics.matching import match
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 10_000))
 def test_total_quality_is_the_best_of_all_assignments(predictions, sources, seed):
     quality = torch.rand(3, predictions, sources, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    chosen = hungarian(quality, "zero")
+    chosen = match(quality, policy="zero")
     for table, answer in zip(quality, chosen, strict=True):
         slots = list(range(predictions)) + [-1] * max(0, sources - predictions)
         best = max(
@@ -24,10 +25,42 @@ def test_total_quality_is_the_best_of_all_assignments(predictions, sources, seed
 
 def test_with_fewer_maps_than_sources_a_map_is_repeated_or_missing():
     quality = torch.tensor([[[0.2, 0.6, 0.1]]])
-    assert hungarian(quality, "repeat").tolist() == [[0, 0, 0]]
-    assert hungarian(quality, "zero").tolist() == [[-1, 0, -1]]
+    assert match(quality, policy="repeat").tolist() == [[0, 0, 0]]
+    assert match(quality, policy="zero").tolist() == [[-1, 0, -1]]
 
 
 def test_a_left_over_source_takes_its_own_best_map():
     quality = torch.tensor([[[0.9, 0.0, 0.1], [0.0, 0.8, 0.3]]])
-    assert hungarian(quality, "repeat").tolist() == [[0, 1, 1]]
+    assert match(quality, policy="repeat").tolist() == [[0, 1, 1]]
+
+
+def test_many_maps_go_through_the_hungarian_algorithm():
+    quality = torch.rand(2, 6, 5, generator=torch.Generator().manual_seed(0))
+    for table, answer in zip(quality, match(quality), strict=True):
+        best = max(sum(table[k, m].item() for m, k in enumerate(order)) for order in permutations(range(6), 5))
+        assert sum(table[k, m].item() for m, k in enumerate(answer.tolist())) == pytest.approx(best)
+
+
+def test_ties_are_broken_by_the_second_quality_and_only_ties():
+    quality = torch.tensor([[[0.2, 0.2], [0.2, 0.2]], [[0.5, 0.1], [0.1, 0.5]]])
+    asked = []
+
+    def second(scenes):
+        asked.extend(scenes.tolist())
+        return torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]).expand(len(scenes), 2, 2)
+
+    assert match(quality, tie_break=second).tolist() == [[1, 0], [0, 1]]
+    assert asked == [0]
+
+
+def test_given_order_needs_no_quality():
+    quality = torch.tensor([[[0.0, 0.9], [0.9, 0.0]]])
+    assert match(quality, "given").tolist() == [[0, 1]]
+    assert match(quality[:, :1], "given", "zero").tolist() == [[0, -1]]
+    assert match(quality[:, :1], "given", "repeat").tolist() == [[0, 0]]
+
+
+def test_greedy_takes_the_best_free_source_in_turn():
+    quality = torch.tensor([[[0.4, 0.3], [0.5, 0.0]]])  # the second map finds its source taken and fits no other
+    assert match(quality, "greedy").tolist() == [[0, -1]]
+    assert match(torch.tensor([[[0.4, 0.3], [0.5, 0.1]]]), "greedy").tolist() == [[0, 1]]

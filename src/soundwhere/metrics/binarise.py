@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
 
 from soundwhere.errors import ConfigError
-from soundwhere.metrics.functional import check_finite
+from soundwhere.metrics.functional import to_numpy
+from soundwhere.metrics.kernels import not_finite
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
 DEFAULT_RULE: Final = "minmax-0.5"
@@ -80,7 +83,7 @@ def binarise(maps: Tensor, rule: Rule | str = DEFAULT_RULE) -> Tensor:
         rule: A rule or its name.
 
     Returns:
-        Shape (..., H, W), bool.
+        Shape (..., H, W), bool, on the CPU unless `maps` are masks.
 
     Raises:
         DataError: A map holds NaN or infinity.
@@ -89,23 +92,26 @@ def binarise(maps: Tensor, rule: Rule | str = DEFAULT_RULE) -> Tensor:
     if maps.dtype == torch.bool:
         return maps
     rule = parse_rule(rule) if isinstance(rule, str) else rule
-    check_finite(maps)
-    level = threshold(maps, rule)[..., None, None]
-    return maps > level if rule.strict else maps >= level
+    heat = to_numpy(maps)
+    binary = np.empty(heat.shape, dtype=bool)
+    compare = np.greater if rule.strict else np.greater_equal
+    for index in np.ndindex(heat.shape[:-2]):
+        compare(heat[index], _threshold(heat[index], rule), out=binary[index])
+    return torch.from_numpy(binary)
 
 
-def threshold(maps: Tensor, rule: Rule) -> Tensor:
-    """The value a pixel is compared with, for each map (..., H, W), shape (...)."""
+def _threshold(heat: NDArray[Any], rule: Rule) -> Any:
+    """The value that the pixels of one map are compared with, in its own type."""
+    low, high = heat.min(), heat.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise not_finite()
+    number = heat.dtype.type
     if rule.kind == "fixed":
-        return maps.new_full(maps.shape[:-2], rule.value)
-    high = maps.amax((-2, -1))
+        return number(rule.value)
     if rule.kind == "max-fraction":
-        return high * rule.value
+        return high * number(rule.value)
     if rule.kind == "minmax":
-        low = maps.amin((-2, -1))
-        return torch.where(high > low, low + rule.value * (high - low), torch.inf)
-    pixels = maps.flatten(-2)
-    total = pixels.shape[-1]
-    # the peers' median is the element N // 2 of the sorted pixels
-    kept = total - total // 2 if rule.kind == "median" else max(1, round(rule.value * total))
-    return pixels.kthvalue(total - kept + 1, -1).values
+        return low + number(rule.value) * (high - low) if high > low else number(np.inf)
+    # the peers' median is element N // 2 of the sorted pixels
+    place = heat.size // 2 if rule.kind == "median" else heat.size - max(1, round(rule.value * heat.size))
+    return np.partition(heat, place, axis=None)[place]

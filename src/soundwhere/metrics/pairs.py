@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import torch
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 LEVELS: Final = (0.1, 0.3, 0.5)
 """IoU levels x of CIoU@x that are printed."""
+Meaning = Literal["success", "scene-success", "mean-iou"]
+"""What CIoU@x means: the share of pairs whose IoU is at least x (the paper), the share of scenes whose mean IoU is at
+least x, or the mean IoU of maps binarised at x."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class PairScores:
         source: Number of the source within its scene, int64.
         prediction: Which map answered for it, int64; -1 for none.
         iou: Intersection over union of the binarised map, float64.
-        ap: Average precision of the map's pixels, float64.
+        ap: Average precision of the map's pixels, float64; NaN where a protocol takes none.
         pointing: 1 where the map's peak lies on the source, float64.
         leakage: Share of the map's active pixels that lie on other sources, float64.
     """
@@ -40,6 +43,19 @@ class PairScores:
     ap: Tensor
     pointing: Tensor
     leakage: Tensor
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[tuple[float, ...]] | Tensor, scenes: Tensor | None = None) -> PairScores:
+        """Pairs from rows in the order of the attributes.
+
+        Args:
+            rows: One row per pair, with the place of its scene in the batch.
+            scenes: Numbers of the batch's scenes, shape (B,), int64; by default, rows hold the numbers already.
+        """
+        table = torch.as_tensor(rows, dtype=torch.float64).reshape(len(rows), len(fields(cls)))
+        whole, scores = table[:, :3].long(), table[:, 3:]
+        scene = whole[:, 0] if scenes is None else scenes.cpu()[whole[:, 0]]
+        return cls(scene, whole[:, 1], whole[:, 2], *scores.unbind(-1))
 
     def __len__(self) -> int:
         return len(self.iou)
@@ -61,24 +77,53 @@ def concatenate(parts: Sequence[PairScores]) -> PairScores:
     return PairScores(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
 
 
-def figures(pairs: PairScores, levels: Sequence[float] = LEVELS) -> dict[str, Tensor]:
-    """What each pair contributes to each figure of a table, shapes (N,): every figure is the mean of its column."""
-    return {
-        "cap": pairs.ap,
-        **{f"ciou@{level:g}": (pairs.iou >= level).double() for level in levels},
-        "auc": auc_shares(pairs.iou),
-        "mean_iou": pairs.iou,
-        "pointing": pairs.pointing,
-        "leakage": pairs.leakage,
+def scene_means(pairs: PairScores) -> PairScores:
+    """One row per scene, ordered by its number, with the means over its pairs; `source` and `prediction` are -1."""
+    scenes, row = torch.unique(pairs.scene, return_inverse=True)
+    sizes = torch.bincount(row, minlength=len(scenes))
+    none = torch.full_like(scenes, -1)
+    means = {
+        name: torch.zeros(len(scenes), dtype=torch.float64, device=row.device).index_add_(0, row, column) / sizes
+        for name, column in pairs.columns().items()
+        if column.is_floating_point()
     }
+    return PairScores(scene=scenes, source=none, prediction=none, **means)
 
 
-def summarise(pairs: PairScores, levels: Sequence[float] = LEVELS) -> dict[str, float]:
-    """CAP, CIoU@x, AUC, mean IoU, pointing game and leakage over all pairs, each in [0, 1].
+def figures(
+    pairs: PairScores, levels: Sequence[float] = LEVELS, meaning: Meaning = "success"
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """What each unit contributes to each figure of a table: every figure is the mean of its column.
+
+    Args:
+        pairs: Scored pairs.
+        levels: IoU levels x of CIoU@x.
+        meaning: What CIoU@x means.
+
+    Returns:
+        The scene each unit belongs to, shape (N,), and columns of shape (N,): `cap` (unless no average precision was
+        taken), `ciou@x`, `auc`, `mean_iou`, `pointing`, `leakage`. Units are pairs, or scenes for `scene-success`.
 
     Raises:
         DataError: There is no pair.
     """
     if not len(pairs):
         raise DataError("No scene has a source to score.", "Check that the annotations are not all empty.")
-    return {name: float(column.mean()) for name, column in figures(pairs, levels).items()}
+    if meaning == "scene-success":
+        pairs = scene_means(pairs)
+    columns = {
+        "cap": pairs.ap,
+        **{f"ciou@{x:g}": pairs.iou if meaning == "mean-iou" else (pairs.iou >= x).double() for x in levels},
+        "auc": auc_shares(pairs.iou),
+        "mean_iou": pairs.iou,
+        "pointing": pairs.pointing,
+        "leakage": pairs.leakage,
+    }
+    if pairs.ap.isnan().any():
+        del columns["cap"]
+    return pairs.scene, columns
+
+
+def summarise(pairs: PairScores, levels: Sequence[float] = LEVELS, meaning: Meaning = "success") -> dict[str, float]:
+    """CAP, CIoU@x, AUC, mean IoU, pointing game and leakage over all pairs, each in [0, 1]; see `figures`."""
+    return {name: float(column.mean()) for name, column in figures(pairs, levels, meaning)[1].items()}

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 
 from soundwhere.errors import DataError
+from soundwhere.metrics import kernels
 from soundwhere.metrics.binarise import DEFAULT_RULE, Rule, binarise
-from soundwhere.metrics.functional import count, iou, leakage, pointing_game
-from soundwhere.metrics.matching import Policy, hungarian
+from soundwhere.metrics.frames import Grid, crop, crop_own, frame_of_source
+from soundwhere.metrics.functional import average_precision, iou, to_numpy
+from soundwhere.metrics.matching import Matching, Policy, match
 from soundwhere.metrics.pairs import PairScores
-from soundwhere.metrics.precision import average_precision
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
-Grid = tuple[int, int]
-"""Rows and columns of equal frames that a joined picture consists of."""
+Precision = Literal["continuous", "binary", "swapped"]
+"""Average precision of the map, of the binarised map, or of the truth as a score for the binarised map."""
 
 
 def frame_wise(
@@ -39,9 +43,15 @@ def frame_wise(
 
     Returns:
         One row per source with a mask.
+
+    Example:
+        >>> truth = torch.zeros(1, 2, 4, 8, dtype=torch.bool)
+        >>> truth[0, 0, 1:3, 1:3] = truth[0, 1, 1:3, 5:7] = True
+        >>> frame_wise(truth.flip(1).float(), truth).iou  # maps come in no particular order
+        tensor([1., 1.], dtype=torch.float64)
     """
-    _check(maps, truth)
-    return score_views(maps[:, :, None], binarise(maps, rule)[:, :, None], truth, policy, scenes)
+    check_shapes(maps, truth)
+    return score_views(maps[:, :, None], binarise(maps, rule)[:, :, None], truth, policy=policy, scenes=scenes)
 
 
 def source_wise(
@@ -65,87 +75,92 @@ def source_wise(
     Returns:
         One row per source with a mask.
     """
-    _check(maps, truth)
+    check_shapes(maps, truth)
     frames = frame_of_source(truth, grid)
-    binary = binarise(maps, rule)
-    return score_views(
-        crop(maps, frames, grid), crop(binary, frames, grid), crop_own(truth, frames, grid), policy, scenes
-    )
+    views, binary = (crop(each, frames, grid) for each in (maps, binarise(maps, rule)))
+    return score_views(views, binary, crop_own(truth, frames, grid), policy=policy, scenes=scenes)
 
 
 def score_views(
-    views: Tensor, binary: Tensor, truth: Tensor, policy: Policy = "repeat", scenes: Tensor | None = None
+    views: Tensor,
+    binary: Tensor,
+    truth: Tensor,
+    *,
+    matching: Matching = "hungarian",
+    policy: Policy = "repeat",
+    precision: Precision | None = "continuous",
+    scenes: Tensor | None = None,
 ) -> PairScores:
     """Match predictions to sources and score the matched pairs.
+
+    Assignments of equal total IoU are told apart by their average precision, so that the order of the maps never
+    matters to `hungarian`.
 
     Args:
         views: Map k as it is compared with source m, shape (B, K, M, h, w), or (B, K, 1, h, w) if the same for all.
         binary: The same, binarised.
         truth: Shape (B, M, h, w), bool.
+        matching: How predictions are given to sources.
         policy: What to do when K < M.
+        precision: Which average precision; none leaves `ap` NaN.
         scenes: Numbers of the scenes, shape (B,).
 
     Returns:
         One row per source with a mask.
     """
-    batch, sources = truth.shape[:2]
-    present = count(truth) > 0
+    heat, masks, own = to_numpy(views), to_numpy(binary), to_numpy(truth)
     quality = iou(binary, truth[:, None])
+    present, union = own.any((-2, -1)), np.logical_or.reduce(own, axis=1)
+
+    def precisions(tied: Tensor) -> Tensor:
+        # indexed by numpy: torch would wake all its threads for a small copy
+        return average_precision(torch.from_numpy(heat[tied.numpy()]), torch.from_numpy(own[tied.numpy(), None]))
+
     # an absent source must not take a prediction from a present one
-    chosen = hungarian(quality.masked_fill(~present[:, None], -1.0), policy)
+    usable = quality.masked_fill(torch.from_numpy(~present)[:, None], -1.0)
+    chosen = match(usable, matching, policy, precisions).tolist()
 
-    rows = torch.arange(batch, device=truth.device)[:, None].expand(batch, sources)
-    columns = torch.arange(sources, device=truth.device).expand(batch, sources)
-    scene, source, prediction = rows[present], columns[present], chosen[present]
-    view = torch.zeros_like(source) if views.shape[2] == 1 else source
-    maps, masks, own = views[scene, prediction, view], binary[scene, prediction, view], truth[scene, source]
-    others = truth.any(1)[scene] & ~own
-    scores = {
-        "iou": quality[scene, prediction, source],
-        "ap": average_precision(maps, own),
-        "pointing": pointing_game(maps, own),
-        "leakage": leakage(masks, others),
-    }
-    answered = prediction >= 0  # a missing map scores 0
-    scores = {name: torch.where(answered, score, 0.0) for name, score in scores.items()}
-    return PairScores(scene=scene if scenes is None else scenes[scene], source=source, prediction=prediction, **scores)
-
-
-def frame_of_source(truth: Tensor, grid: Grid) -> Tensor:
-    """The frame, counted row by row, that holds most of each mask (B, M, H, W); shape (B, M), int64."""
-    return count(_frames(truth, grid)).argmax(-1)
-
-
-def crop(maps: Tensor, frames: Tensor, grid: Grid) -> Tensor:
-    """Each map (B, K, H, W) in the frame of each source (B, M), shape (B, K, M, h, w)."""
-    rows = torch.arange(len(maps), device=maps.device)[:, None]
-    return _frames(maps, grid)[rows, :, frames].movedim(2, 1)
-
-
-def crop_own(truth: Tensor, frames: Tensor, grid: Grid) -> Tensor:
-    """Each mask (B, M, H, W) in its own frame (B, M), shape (B, M, h, w)."""
-    rows = torch.arange(len(truth), device=truth.device)[:, None]
-    columns = torch.arange(truth.shape[1], device=truth.device)
-    return _frames(truth, grid)[rows, columns, frames]
-
-
-def _frames(maps: Tensor, grid: Grid) -> Tensor:
-    """Maps (..., H, W) cut into their frames, shape (..., rows x columns, h, w)."""
-    height, width = maps.shape[-2:]
-    if height % grid[0] or width % grid[1]:
-        raise DataError(
-            f"A map of {height} x {width} pixels is no grid of {grid[0]} x {grid[1]} equal frames.",
-            "Source-wise scoring needs a picture joined from frames of one size; use frame_wise for other pictures.",
+    def row(scene: int, source: int) -> tuple[float, ...]:
+        prediction = chosen[scene][source]
+        if prediction < 0:
+            return (scene, source, prediction, 0.0, 0.0, 0.0, 0.0)
+        view = (scene, prediction, source if heat.shape[2] > 1 else 0)
+        mine = own[scene, source]
+        return (
+            scene,
+            source,
+            prediction,
+            float(quality[scene, prediction, source]),
+            _precision(heat[view], masks[view], mine, precision),
+            kernels.pointing_game(heat[view], mine),
+            kernels.leakage(masks[view], union[scene] > mine),  # where only others are
         )
-    cells = maps.reshape(*maps.shape[:-2], grid[0], height // grid[0], grid[1], width // grid[1])
-    return cells.movedim(-2, -3).flatten(-4, -3)
+
+    return PairScores.from_rows([row(scene, source) for scene, source in np.argwhere(present).tolist()], scenes)
 
 
-def _check(maps: Tensor, truth: Tensor) -> None:
+def _precision(
+    heat: NDArray[Any], mask: NDArray[np.bool_], own: NDArray[np.bool_], precision: Precision | None
+) -> float:
+    """One pair's average precision of the kind asked for; NaN for none."""
+    if precision is None:
+        return math.nan
+    pair = {"continuous": (heat, own), "binary": (mask, own), "swapped": (own, mask)}[precision]
+    return kernels.average_precision(*pair)
+
+
+def check_shapes(maps: Tensor, truth: Tensor) -> None:
+    """Refuse maps (B, K, H, W) and masks (B, M, H, W) that do not belong together.
+
+    Raises:
+        DataError: They differ in more than the second dimension, or there is no map.
+    """
     if maps.ndim != 4 or truth.ndim != 4 or len(maps) != len(truth) or maps.shape[-2:] != truth.shape[-2:]:
         raise DataError(
             f"Maps of shape {tuple(maps.shape)} cannot be scored against masks of shape {tuple(truth.shape)}.",
             "Both have four dimensions (scenes, maps or sources, height, width) and agree in all but the second.",
         )
+    if truth.dtype != torch.bool:
+        raise DataError(f"The masks are {truth.dtype}, not boolean.", "Compare them with 0 or 0.5 first.")
     if not maps.shape[1]:
         raise DataError("There is no heatmap to score.", "A method answers with at least one map per scene.")

@@ -1,0 +1,83 @@
+"""The metrics of one map, in numpy: it compares, counts and sorts maps of this size several times faster than torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from soundwhere.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
+    Heat = NDArray[Any]
+
+_INFINITY: Final = 0x7F800000  # the bits of infinity as float32; those of every NaN lie above
+
+
+def iou(binary: Mask, truth: Mask) -> float:
+    """Intersection over union; 0 if both are empty."""
+    shared = _count(binary & truth)
+    return shared / max(_count(binary) + _count(truth) - shared, 1)
+
+
+def pointing_game(heat: Heat, truth: Mask) -> float:
+    """Share of the map's highest pixels that lie on the truth."""
+    peaks = heat == heat.max()
+    return _count(peaks & truth) / _count(peaks)
+
+
+def leakage(binary: Mask, others: Mask) -> float:
+    """Share of the active pixels that lie on the others; 0 if none is active."""
+    return _count(binary & others) / max(_count(binary), 1)
+
+
+def average_precision(heat: Heat, truth: Mask) -> float:
+    """Sum over scores of (gain in recall) x (precision of all pixels with at least that score); 0 without a truth."""
+    ranked = _ranked(heat.astype(np.float32, copy=False).ravel(), truth.ravel())
+    places = np.flatnonzero((ranked.astype(np.uint8) & 1).view(np.bool_))  # numpy finds booleans faster than integers
+    if not len(places):
+        return 0.0
+    # positives with equal scores are let in together, at the place of the last of them
+    scores = ranked[places]
+    last = np.append(np.flatnonzero(scores[1:] != scores[:-1]), len(scores) - 1)
+    precision = (last + 1) / (places[last] + 1)
+    # not as a dot product: numpy would wake the threads of its linear algebra for it
+    return float((np.diff(last, prepend=-1) * precision).sum() / len(scores))
+
+
+def _ranked(scores: NDArray[np.float32], truth: Mask) -> NDArray[Any]:
+    """The pixels from high score to low, positives last among equals, as integers whose last bit says "positive".
+
+    The place of the last positive of some score then tells how many pixels reach it, and no index has to be sorted.
+    """
+    # integers in the order of the floats: the bits of a positive float, minus those of a negative one (-0 becomes 0)
+    keys = np.ascontiguousarray(scores).view(np.int32)
+    low, high = int(keys.min()), int(keys.max())
+    if low < 0:
+        keys = np.where(keys >= 0, keys, -(keys & 0x7FFFFFFF))
+        low, high = int(keys.min()), int(keys.max())
+    if max(high, -low) >= _INFINITY:
+        raise not_finite()
+    # 32 bits sort twice as fast as 64, and hold every map within (-2, 2) and every map of one sign
+    narrow = high - low < 2**31
+    ranked: NDArray[Any] = np.subtract(high, keys, dtype=np.int32 if narrow else np.int64)
+    ranked = ranked.view(np.uint32 if narrow else np.uint64)
+    ranked <<= 1
+    ranked |= truth
+    ranked.sort()
+    return ranked
+
+
+def _count(mask: Mask) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def not_finite() -> DataError:
+    """The error for a map that holds NaN or infinity: it is a fault of its maker and has no score."""
+    return DataError(
+        "A heatmap holds NaN or infinity and has no score.",
+        "Look for a division by zero in the model that made it.",
+    )
