@@ -18,6 +18,15 @@ from soundwhere.errors import ConfigError
 T = TypeVar("T")
 
 
+def _require(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise ConfigError(f"{name} is {value}.", f"It must be {wanted}.")
+
+
+def _positive_multiple(value: int, of: int) -> bool:
+    return value > 0 and value % of == 0
+
+
 @dataclass(frozen=True)
 class Thresholds:
     """Differentiable thresholding (Eq. masks)."""
@@ -28,6 +37,9 @@ class Thresholds:
     """Similarity below which a cell counts as background."""
     temperature: float = constants.MASK_TEMPERATURE
     """Softness of both thresholds."""
+
+    def __post_init__(self) -> None:
+        _require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,14 @@ class ModelConfig:
     second_audio_encoder: bool = False
     """Give stage 2 an audio encoder of its own, so that it can train while stage 1's prior stays."""
 
+    def __post_init__(self) -> None:
+        stride, heads = constants.ENCODER_STRIDE_PX, self.decoupler_heads
+        _require(_positive_multiple(self.frame_px, stride), "frame_px", self.frame_px, f"a multiple of {stride}")
+        _require(self.decoupler_layers >= 1, "decoupler_layers", self.decoupler_layers, "1 or more")
+        _require(heads >= 1, "decoupler_heads", heads, "1 or more")
+        fits = _positive_multiple(self.dimension, 4) and _positive_multiple(self.dimension, heads)
+        _require(fits, "dimension", self.dimension, f"a multiple of 4 and of the {heads} attention heads")
+
 
 @dataclass(frozen=True)
 class LossConfig:
@@ -111,6 +131,14 @@ class DataConfig:
     workers: int = 0
     """Processes that prepare batches; 0 prepares them in the training process."""
 
+    def __post_init__(self) -> None:
+        _require(len(self.layouts) > 0, "layouts", self.layouts, "at least one")
+        _require(self.silent >= 0, "silent", self.silent, "0 or more")
+        _require(self.gain_db >= 0, "gain_db", self.gain_db, "0 or more")
+        _require(0 <= self.single_fraction <= 1, "single_fraction", self.single_fraction, "between 0 and 1")
+        _require(self.scenes >= 1, "scenes", self.scenes, "1 or more")
+        _require(self.workers >= 0, "workers", self.workers, "0 or more")
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -146,6 +174,13 @@ class TrainConfig:
     """Seconds between checkpoints."""
     log_every: int = 10
     """Steps between lines of metrics.jsonl."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps_one", "steps_two", "batch_size", "accumulate", "log_every"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        for name in ("warmup_steps", "clip_norm", "seed", "checkpoint_every_s"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        _require(self.learning_rate > 0, "learning_rate", self.learning_rate, "greater than 0")
 
 
 CONFIGS: dict[str, ModelConfig] = {
@@ -198,21 +233,39 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "configuration
             raise ConfigError(f"{where}: unknown setting {key!r}.", f"Known here: {', '.join(known)}.")
     base = default if default is not None else kind()
     changes = {key: _typed(known[key], value, f"{where}: {key}", getattr(base, key)) for key, value in values.items()}
-    return dataclasses.replace(base, **changes)  # type: ignore[type-var]
+    try:
+        return dataclasses.replace(base, **changes)  # type: ignore[type-var]
+    except ConfigError as error:  # a value of the right type that makes no sense
+        raise ConfigError(f"{where}: {error.message}", error.remedy) from error
 
 
-def model_config(name: str) -> ModelConfig:
-    """The configuration of a named model."""
+def changed_settings(before: Any, after: Any) -> list[str]:
+    """The settings in which two configurations of one kind differ, such as `train.seed`."""
+    names = []
+    for key, value in vars(before).items():
+        other = getattr(after, key)
+        if dataclasses.is_dataclass(value):
+            names += [f"{key}.{name}" for name in changed_settings(value, other)]
+        elif value != other:
+            names.append(key)
+    return names
+
+
+def model_config(name: str, where: str = "") -> ModelConfig:
+    """The configuration of a named model; `where` says in errors which file asked for it."""
     if name not in CONFIGS:
-        raise ConfigError(f"There is no model named {name!r}.", f"Choose one of: {', '.join(CONFIGS)}.")
+        place = f"{where}: there" if where else "There"
+        raise ConfigError(f"{place} is no model named {name!r}.", f"Choose one of: {', '.join(CONFIGS)}.")
     return CONFIGS[name]
 
 
 def read_config(path: Path) -> Config:
-    """Read a TOML file with the sections [model], [loss], [data] and [train]; `model.name` picks what the rest changes."""
+    """Read a TOML file with sections [model], [loss], [data] and [train]; `model.name` picks what the rest changes."""
     values = read_toml(path)
-    name = values.get("model", {}).get("name", ModelConfig.name) if isinstance(values.get("model", {}), dict) else ""
-    return from_dict(Config, values, str(path), Config(model=model_config(name)))
+    model = values.get("model")
+    name = model.get("name") if isinstance(model, dict) else None
+    named = model_config(name, str(path)) if isinstance(name, str) else ModelConfig()
+    return from_dict(Config, values, str(path), Config(model=named))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import secrets
 import shutil
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from soundwhere.errors import OutputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_PARTIAL = ".partial"
 _REMEDIES = {
     errno.ENOSPC: "Free some space or choose another place with --out.",
     errno.EDQUOT: "The quota is used up: free some space or choose another place with --out.",
@@ -23,6 +23,8 @@ _REMEDIES = {
     errno.EPERM: "Choose a place you may write to with --out.",
     errno.EROFS: "The file system is read-only: choose another place with --out.",
     errno.ENOTDIR: "A part of the path is a file, not a folder: choose another place with --out.",
+    errno.EISDIR: "A folder has that name: choose another place with --out.",
+    errno.EFBIG: "The file is larger than allowed here: choose another place with --out.",
     errno.ENAMETOOLONG: "The name is too long for this file system: choose a shorter one with --out.",
 }
 
@@ -46,15 +48,15 @@ def make_folder(path: Path) -> Path:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` (same suffix) and rename it to `path` if the block succeeds.
 
-    On any error, and on Ctrl-C, the temporary file or folder is removed and `path` is left as it was. Operating system errors
-    become `OutputError`.
+    On any error, and on Ctrl-C, the temporary file or folder is removed and `path` is left as it was. Errors of the
+    operating system become `OutputError`.
     """
     path = Path(path)
     make_folder(path.parent)
-    temporary = path.with_name(f".{secrets.token_hex(6)}.partial{path.suffix}")
+    temporary = path.with_name(f".{secrets.token_hex(6)}{_PARTIAL}{path.suffix}")
     try:
         yield temporary
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         raise output_error(path, error) from error
     finally:
@@ -62,6 +64,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what `atomic_path` left in a folder when a process was killed. Only for folders nobody else writes to."""
+    for left in folder.glob(f".*{_PARTIAL}*"):
+        left.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

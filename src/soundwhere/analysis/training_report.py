@@ -44,7 +44,9 @@ def write_training_report(run: Path) -> Path:
     """Score a run's best model on held-out scenes and write `report.html`, `report.json` and their pictures into it."""
     model = load_model(run)
     side = model.config.frame_px
-    val, test = (WorldScenes(World(seed, (side, side)), SCENES) for seed in SPLIT_SEEDS.values())
+    _save_curves(run / "curves.png", run / "metrics.jsonl")  # first, because it needs an extra that may be missing
+    # made once, not anew for every answer
+    val, test = (list(WorldScenes(World(seed, (side, side)), SCENES)) for seed in SPLIT_SEEDS.values())
     sigma = best_sigma(val, side)
     scores = _table(score_with_controls(model, test, sigma))
     gaps = {
@@ -63,7 +65,6 @@ def write_training_report(run: Path) -> Path:
         "version": __version__,
     }
     _save_picture(run / "scenes.png", model, test[:SHOWN])
-    _save_curves(run / "curves.png", run / "metrics.jsonl")
     tables = {"Both sources": scores, "Selective convergence of stage 1": _table(gaps)}
     values = {
         title: {row: {k: asdict(v) for k, v in cells.items()} for row, cells in table.items()}
@@ -97,7 +98,8 @@ def _save_picture(path: Path, model: SCAV, scenes: list[Scene]) -> None:
         for mask, colour in zip(scene.masks, SOURCE_COLOURS.values(), strict=False):
             truth = outline(truth, mask, colour)
         rows.append([truth, *(overlay(scene.image, one[None]) for one in scene_maps)])
-    sheet = contact_sheet(rows, [["truth", "stage 1", "source 1", "source 2"]] * len(rows))
+    labels = ["truth", "stage 1", *(f"source {number + 1}" for number in range(model.sources))]
+    sheet = contact_sheet(rows, [labels] * len(rows))
     with atomic_path(path) as temporary:
         PILImage.fromarray(sheet).save(temporary)
 
@@ -130,7 +132,8 @@ tr.first {{ font-weight: 600 }} small {{ color: #777 }} img {{ max-width: 100% }
 <h1>Training report</h1>
 <p>{facts}</p>
 {tables}
-<h2>Held-out scenes</h2><p>Truth outlined; maps stretched to [0, 1] as in scoring.</p><img src="scenes.png" alt="scenes">
+<h2>Held-out scenes</h2><p>Truth outlined; maps stretched to [0, 1] as in scoring.</p>
+<img src="scenes.png" alt="scenes">
 <h2>Loss</h2><img src="curves.png" alt="loss curves">
 """
 

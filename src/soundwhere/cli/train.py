@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from soundwhere.cli.options import parse, say
-from soundwhere.config import Config, DataConfig, LossConfig, ModelConfig, TrainConfig, model_config, read_config
+from soundwhere.config import (
+    Config,
+    DataConfig,
+    LossConfig,
+    ModelConfig,
+    TrainConfig,
+    from_dict,
+    model_config,
+    read_config,
+)
 
 DESCRIPTION = """\
 Train a model: stage 1, stage 2, or one after the other. Labels are never read.
@@ -42,10 +52,10 @@ class Options:
     """Fetch ImageNet weights of the visual encoder if they are not on this machine."""
     report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Afterwards score held-out scenes of the made-up world beside the controls and write report.html."""
-    model: Annotated[ModelConfig, tyro.conf.arg(name="")] = ModelConfig()
-    loss: Annotated[LossConfig, tyro.conf.arg(name="")] = LossConfig()
-    data: Annotated[DataConfig, tyro.conf.arg(name="")] = DataConfig()
-    train: Annotated[TrainConfig, tyro.conf.arg(name="")] = TrainConfig()
+    model: Annotated[ModelConfig, tyro.conf.arg(name="")] = field(default_factory=ModelConfig)
+    loss: Annotated[LossConfig, tyro.conf.arg(name="")] = field(default_factory=LossConfig)
+    data: Annotated[DataConfig, tyro.conf.arg(name="")] = field(default_factory=DataConfig)
+    train: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
 def run(arguments: list[str]) -> int:
@@ -65,11 +75,23 @@ def run(arguments: list[str]) -> int:
 
 
 def _defaults(arguments: list[str]) -> Options:
-    """What flags override: the named model and the file, which therefore are looked for first."""
-    file, name = _value(arguments, "--config"), _value(arguments, "--model")
-    config = read_config(Path(file)) if file else Config()
+    """What flags override, which therefore is looked for first.
+
+    That is the file; else, for --resume, the settings of the run; and the named model, else that of --from.
+    """
+    file, name, out, start = (_value(arguments, flag) for flag in ("--config", "--model", "--out", "--from"))
+    config = Config()
+    if file:
+        config = read_config(Path(file))
+    elif out and "--resume" in arguments:
+        config = _settings_of(Path(out))
     if name:
         config = dataclasses.replace(config, model=model_config(name))
+    elif start and not file:
+        from soundwhere.models.storage import read_facts
+
+        model, _ = read_facts(Path(start))
+        config = dataclasses.replace(config, model=dataclasses.replace(model, decouple=True))
     return Options(
         tyro.MISSING,
         None,
@@ -79,6 +101,15 @@ def _defaults(arguments: list[str]) -> Options:
         data=config.data,
         train=config.train,
     )
+
+
+def _settings_of(run: Path) -> Config:
+    """The settings a run was started with; the defaults where there is no run, which is found out later."""
+    try:
+        values = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return Config()
+    return from_dict(Config, values, str(run / "config.json"))
 
 
 def _value(arguments: list[str], flag: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Scenes changed so that an honest method must fail on them: another scene's sound, silence, another scene's picture."""
+"""Scenes changed so that an honest method must fail on them: another scene's sound or picture, or silence."""
 
 from __future__ import annotations
 

@@ -67,14 +67,15 @@ def batches(draws: Draws, steps: range, batch_size: int, workers: int = 0) -> It
         workers: Processes that prepare batches.
     """
     share = batch_size // world_size()
-    first = [step * batch_size + rank() * share for step in steps]
+    starts = (step * batch_size + rank() * share for step in steps)
     dataset = _Numbered(draws)
     loader = DataLoader(
         dataset,
-        batch_sampler=[range(start, start + share) for start in first],
+        batch_sampler=(list(range(start, start + share)) for start in starts),
         collate_fn=dataset.collate,
         num_workers=workers,
-        persistent_workers=workers > 0,
+        # of its own: beginning to iterate draws a number, and the global state is part of what a run resumes
+        generator=torch.Generator(),
     )
     yield from loader
 

@@ -44,7 +44,7 @@ class FolderClips(Clips):
     def __init__(self, root: Path | str) -> None:
         root = Path(root)
         if not root.is_dir():
-            raise DataError(f"{root} is no folder.", "Give a folder of videos with --data.root.")
+            raise DataError(f"{root} is no folder.", "Give a folder of videos with --root.")
         self.problems: list[tuple[Path, str]] = []
         clips: list[StoredClip] = []
         sounds = {path.with_suffix(""): path for path in _files(root, SOUND_SUFFIXES)}

@@ -38,5 +38,5 @@ def check_layout(layout: Layout, frames: int) -> None:
     if layout == "grid" and frames != GRID_FRAMES:
         raise ConfigError(
             f"The layout `grid` joins {GRID_FRAMES} frames, but a scene has {frames}.",
-            "Change --data.silent so that sounding and silent frames make 4, or choose side-by-side or stacked.",
+            "Change --silent so that sounding and silent frames make 4, or choose side-by-side or stacked.",
         )

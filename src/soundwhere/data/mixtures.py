@@ -74,7 +74,7 @@ class Mixtures:
         if len(set(self._keys)) < self._frames:
             raise DataError(
                 f"A scene of {self._frames} frames needs as many pictures, but there are {len(set(self._keys))}.",
-                "Add clips, or lower --data.silent.",
+                "Add clips, or lower --silent.",
             )
 
     def __len__(self) -> int:

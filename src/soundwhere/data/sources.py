@@ -78,9 +78,9 @@ def make_draws(
 def make_clips(data: DataConfig) -> ClipSource:
     """The clips of a data set to train on: real-duet's `train` split, or a folder of videos."""
     if data.source == "synthetic":
-        raise ConfigError("The made-up world has scenes, not clips.", "Choose --data.source real-duet or folder.")
+        raise ConfigError("The made-up world has scenes, not clips.", "Choose --source real-duet or folder.")
     if data.root is None:
-        raise ConfigError(f"The data source {data.source!r} needs a folder.", "Give it with --data.root FOLDER.")
+        raise ConfigError(f"The data source {data.source!r} needs a folder.", "Give it with --root FOLDER.")
     if data.source == "folder":
         clips = FolderClips(data.root)
         if clips.problems:
@@ -89,6 +89,6 @@ def make_clips(data: DataConfig) -> ClipSource:
     if data.mixtures == "native":
         raise ConfigError(
             "real-duet has single-source clips, no native mixtures.",
-            "Use --data.mixtures made, or --data.source folder with videos of several sources.",
+            "Use --mixtures made, or --source folder with videos of several sources.",
         )
     return RealDuet(data.root).clips("train")

@@ -77,7 +77,7 @@ def restore(path: Path, model: SCAV, optimiser: Optimizer | None) -> None:
 
 def _optimiser_tensors(model: SCAV, optimiser: Optimizer) -> dict[str, torch.Tensor]:
     """Adam's state under the names of the parameters it belongs to."""
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[torch.Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{OPTIMISER_PREFIX}{key}.{names[parameter]}": torch.as_tensor(value)
         for parameter, state in optimiser.state.items()

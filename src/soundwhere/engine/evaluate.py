@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -116,8 +117,9 @@ def random_answer(sources: int, seed: int = 0) -> Answer:
 
     def answer(scenes: Sequence[Scene]) -> Tensor:
         height, width = scenes[0].image.shape[:2]
-        seeds = [_seed(scene.name, seed) for scene in scenes]
-        return torch.stack([random_smooth(height, width, sources, seed) for seed in seeds])
+        # crc32 depends on the name alone, unlike `hash`, which changes from run to run
+        seeds = [crc32(f"{seed} {scene.name}".encode()) for scene in scenes]
+        return torch.stack([random_smooth(height, width, sources, seed=own) for own in seeds])
 
     return answer
 
@@ -140,10 +142,3 @@ def score_with_controls(model: SCAV, scenes: Sequence[Scene], sigma_px: float) -
         "constant pair": score(fixed_answer(lambda h, w: constant_pair(h, w, sigma_px)), scenes),
         "random maps": score(random_answer(model.sources), scenes),
     }
-
-
-def _seed(name: str, seed: int) -> int:
-    """A number that depends on the name alone, unlike `hash`, which changes from run to run."""
-    from zlib import crc32
-
-    return crc32(f"{seed} {name}".encode())

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 # Without a terminal to redraw, a line this often.
 PLAIN_EVERY_S = 15.0
+METRICS = "metrics.jsonl"
 
 
 class Journal:
     """Writes down the statistics of a stage's steps. Only the main process writes; on the others nothing happens."""
 
     def __init__(self, folder: Path, place: Place, steps: int, batch_size: int, every: int) -> None:
-        self._lines = folder / "metrics.jsonl"
+        self._lines = folder / METRICS
         self._stage, self._steps, self._batch_size, self._every = place.stage, steps, batch_size, every
         self._began, self._first = time.monotonic(), place.step
         self._spoke = 0.0

@@ -14,17 +14,18 @@ import math
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from soundwhere.distributed import world_size
+from soundwhere.distributed import all_reduce_sum, world_size
 from soundwhere.errors import SoundwhereError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from soundwhere.config import TrainConfig
     from soundwhere.engine.checkpoint import Progress
@@ -83,17 +84,16 @@ def run_stage(
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(config, progress.step, steps)
         statistics = _backward(parallel, batch.to(device), config, device)
-        if config.clip_norm:
-            nn.utils.clip_grad_norm_(trained, config.clip_norm)
+        loss, norm = statistics["loss"], float(nn.utils.clip_grad_norm_(trained, config.clip_norm or math.inf))
+        # before the weights are touched: a checkpoint never holds numbers that are none
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise DivergedError(
+                f"At step {progress.step + 1} of stage {progress.stage} the loss is {loss}, its gradient {norm} long.",
+                "Go on from the last checkpoint with --resume and a lower --learning-rate or a --clip-norm.",
+            )
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
 
-        loss = statistics["loss"]
-        if not math.isfinite(loss):
-            raise DivergedError(
-                f"The loss became {loss} at step {progress.step + 1} of stage {progress.stage}.",
-                "Go on from the last checkpoint with --resume and a lower --train.learning-rate or a --train.clip-norm.",
-            )
         smooth = loss if progress.step == 0 else progress.smooth_loss + SMOOTHING * (loss - progress.smooth_loss)
         progress = replace(
             progress, step=progress.step + 1, smooth_loss=smooth, seconds=progress.seconds + time.monotonic() - began
@@ -102,16 +102,21 @@ def run_stage(
 
 
 def _backward(parallel: nn.Module, batch: Batch, config: TrainConfig, device: torch.device) -> dict[str, float]:
-    """Add up the gradients of a batch, part by part; the statistics are the parts' means."""
-    size = math.ceil(len(batch) / config.accumulate)
-    parts = [slice(start, start + size) for start in range(0, len(batch), size)]
-    sums: dict[str, float] = {}
-    for number, part in enumerate(parts, 1):
+    """Add up the gradients of a batch, part by part; the statistics are means over the scenes of every process."""
+    count = min(config.accumulate, len(batch))
+    bounds = [len(batch) * number // count for number in range(count + 1)]
+    names: list[str] = []
+    sums = torch.zeros((), device=device)
+    for start, stop in pairwise(bounds):
         # Processes exchange gradients once per batch, with its last part.
-        quiet: Callable[[], Any] = parallel.no_sync if number < len(parts) and world_size() > 1 else nullcontext
-        with quiet(), torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bf16"):
-            values = parallel(batch[part])
-            (values["loss"] / len(parts)).backward()
-        for name, value in values.items():
-            sums[name] = sums.get(name, 0.0) + float(value.detach()) / len(parts)
-    return sums
+        last = stop == len(batch)
+        quiet = nullcontext() if last or not isinstance(parallel, DistributedDataParallel) else parallel.no_sync()
+        share = (stop - start) / len(batch)
+        with quiet:
+            with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+                values = parallel(batch[start:stop])
+            (values["loss"] * share).backward()
+        names = list(values)
+        sums = sums + torch.stack([value.detach().float() for value in values.values()]) * share
+    means = all_reduce_sum(sums) / world_size()
+    return dict(zip(names, means.tolist(), strict=True))

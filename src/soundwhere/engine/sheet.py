@@ -22,12 +22,19 @@ SCENES = 8
 
 
 @torch.no_grad()
-def write_sheet(path: Path, model: SCAV, draws: Draws, device: torch.device) -> None:
+def write_sheet(path: Path, model: SCAV, draws: Draws, device: torch.device, most: int = SCENES) -> None:
     """Draw the first scenes of an epoch: picture, stage 1's similarity, and the map of each source.
 
     The whole picture is encoded here, as in scoring, even where training uses cached features of single frames.
+
+    Args:
+        path: The PNG.
+        model: In eval mode.
+        draws: Where scenes come from.
+        device: Where the model lives.
+        most: Draw no more scenes than this: only those of one step's batch are sure to be of one size.
     """
-    examples = [draws.draw(number, pictures=True) for number in range(min(SCENES, len(draws)))]
+    examples = [draws.draw(number, pictures=True) for number in range(min(SCENES, most, len(draws)))]
     batch = collate(examples, draws.native).to(device)
     features = model.features(batch)
     spectrogram = model.hear(batch.mixture)

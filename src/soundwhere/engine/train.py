@@ -6,6 +6,7 @@ The folder holds `latest.safetensors` (to resume from), `best.safetensors` (lowe
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from functools import cache
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from soundwhere import distributed
-from soundwhere.config import to_dict
+from soundwhere.config import changed_settings, to_dict
 from soundwhere.data.draws import batches
 from soundwhere.data.sources import make_draws
 from soundwhere.engine.checkpoint import Progress, read_progress, restore, save_checkpoint
-from soundwhere.engine.journal import Journal, preparing
+from soundwhere.engine.journal import METRICS, Journal, preparing
 from soundwhere.engine.loop import make_optimiser, run_stage
 from soundwhere.engine.sheet import write_sheet
 from soundwhere.errors import ConfigError
-from soundwhere.files import make_folder, write_json
+from soundwhere.files import make_folder, remove_partial, write_json
 from soundwhere.models.encoders.weights import load_weights
 from soundwhere.models.objective import Objective
 from soundwhere.models.scav import SCAV
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
 
 Stage = Literal["one", "two", "joint"]
 LATEST, BEST, STAGE_ONE = "latest.safetensors", "best.safetensors", "stage-one.safetensors"
+
+# What may change when a run is resumed: how long and how fast it trains, how it logs, and where things are.
+CHANGEABLE = {
+    *("train.steps_one", "train.steps_two", "train.learning_rate", "train.clip_norm"),
+    *("train.checkpoint_every_s", "train.log_every", "train.device", "data.workers", "data.cache", "data.root"),
+}
 
 
 def train(
@@ -70,7 +77,9 @@ class Run:
             config, self.resumed = self._resumed_config(config)
         elif self.latest.exists():
             raise ConfigError(f"{folder} already holds a run.", "Go on with it with --resume, or choose another --out.")
-        self.config = _checked(config, start)
+        elif config.train.stage == "two" and start is None:
+            raise ConfigError("Stage 2 needs a trained stage 1.", "Give one with --from FILE, or train --stage both.")
+        self.config = _checked(config)
         torch.manual_seed(self.config.train.seed)
         settings = self.config.model
         self.model = SCAV(settings)
@@ -81,22 +90,32 @@ class Run:
                 load_weights(self.model.visual, settings.visual, settings.visual_weights, download=download)
         make_folder(folder)
         if distributed.is_main():
+            remove_partial(folder)
+            if self.resumed is None:
+                (folder / METRICS).unlink(missing_ok=True)
             write_json(folder / "config.json", to_dict(self.config))
 
     def _resumed_config(self, config: Config) -> tuple[Config, Progress]:
-        """The stored configuration, of which only how long to train and how to log may be changed."""
+        """The configuration to go on with, which may differ from the stored one only in what is `CHANGEABLE`."""
         if not self.latest.exists():
             raise ConfigError(f"{self.folder} holds no run to resume.", "Start one by leaving out --resume.")
         stored, progress = read_progress(self.latest)
-        lasting = ("checkpoint_every_s", "log_every", "device")
-        return replace(stored, train=replace(stored.train, **{k: getattr(config.train, k) for k in lasting})), progress
+        fixed = sorted(set(changed_settings(stored, _checked(config))) - CHANGEABLE)
+        if fixed:
+            raise ConfigError(
+                f"The run in {self.folder} was started with other settings than those given: {', '.join(fixed)}.",
+                "Leave them out to go on with the run's own, or start another run with another --out.",
+            )
+        return config, progress
 
     def train(self) -> Path:
         """Run the stages that are left."""
-        stages: list[Stage] = {"both": ["one", "two"]}.get(self.config.train.stage, [self.config.train.stage])  # type: ignore[list-item, dict-item, assignment]
-        first = stages.index(self.resumed.stage) if self.resumed else 0  # type: ignore[arg-type]
+        chosen = self.config.train.stage
+        stages: tuple[Stage, ...] = ("one", "two") if chosen == "both" else (chosen,)
+        first = stages.index(self.resumed.stage) if self.resumed else 0
         for stage in stages[first:]:
             self._train_stage(stage, final=stage == stages[-1])
+        distributed.barrier()  # until the main process has written everything
         return self.folder / BEST
 
     def _train_stage(self, stage: Stage, final: bool) -> None:
@@ -106,8 +125,6 @@ class Run:
         objective = Objective(self.model, stage, self.config.loss)
         optimiser = make_optimiser(objective, settings)
         progress = Progress(stage)
-        if stage == "two":
-            self.model.begin_stage_two()
         if self.resumed is not None and self.resumed.stage == stage:
             progress = self.resumed
             restore(self.latest, self.model, optimiser)
@@ -120,17 +137,21 @@ class Run:
                     continue
                 epoch = max(1, len(draws) // settings.batch_size)
                 feed = batches(draws, range(progress.step, until), settings.batch_size, self.config.data.workers)
-                for progress, statistics in run_stage(
-                    objective, optimiser, feed, progress, steps, settings, self.device
-                ):
+                loop = run_stage(objective, optimiser, feed, progress, steps, settings, self.device)
+                for place, statistics in loop:
+                    progress = replace(place, best_loss=progress.best_loss)
                     journal.write(progress, statistics)
                     if progress.step % epoch == 0 or progress.step == steps:
-                        self._sheet(stage, progress.step // epoch, draws, objective)
+                        self._sheet(f"stage-{stage}-{math.ceil(progress.step / epoch):04d}.png", draws, objective)
+                        # losses on single clips and on mixtures do not compare: only the last phase counts
+                        progress = self._keep_best(progress) if final and until == steps else progress
                     if time.monotonic() - saved > settings.checkpoint_every_s or progress.step == steps:
-                        progress = self._save(progress, optimiser, final)
+                        self._save(progress, optimiser)
                         saved = time.monotonic()
-        if stage == "one" and distributed.is_main():
-            write_model(self.folder / STAGE_ONE, self.model.without_stage_two())
+        if stage == "one":
+            self.model.begin_stage_two()
+            if distributed.is_main():
+                write_model(self.folder / STAGE_ONE, self.model.without_stage_two())
 
     def _phases(self, stage: Stage, steps: int) -> Iterator[tuple[Draws, int]]:
         """What a stage trains on and until which step: stage 1 may begin with single clips (the curriculum)."""
@@ -145,42 +166,47 @@ class Run:
         with preparing("preparing scenes" if sources > 1 else "preparing single clips") as progress:
             return make_draws(self.config, self.model, sources, progress)
 
-    def _save(self, progress: Progress, optimiser: torch.optim.Optimizer, final: bool) -> Progress:
-        """Write `latest`, and `best` if the smoothed loss of the last stage has never been lower."""
-        better = final and progress.smooth_loss < progress.best_loss
-        if better:
-            progress = replace(progress, best_loss=progress.smooth_loss)
+    # Only the main process writes. The others go on and wait for it at their next exchange of gradients: a barrier here
+    # would have to be reached by all, and their clocks do not agree on when a checkpoint is due.
+
+    def _save(self, progress: Progress, optimiser: torch.optim.Optimizer) -> None:
+        """Write `latest`."""
         if distributed.is_main():
             save_checkpoint(self.latest, self.model, self.config, progress, optimiser)
-            if better:
-                write_model(self.folder / BEST, self.model, facts={"config": to_dict(self.config)})
-        distributed.barrier()
-        return progress
 
-    def _sheet(self, stage: Stage, epoch: int, draws: Draws, objective: Objective) -> None:
+    def _keep_best(self, progress: Progress) -> Progress:
+        """Write `best` if the smoothed loss has never been lower.
+
+        Asked at steps that no clock decides, and before `latest` is written: a resumed run ends with the same file.
+        """
+        if progress.smooth_loss >= progress.best_loss:
+            return progress
+        if distributed.is_main():
+            write_model(self.folder / BEST, self.model, facts={"config": to_dict(self.config)})
+        return replace(progress, best_loss=progress.smooth_loss)
+
+    def _sheet(self, name: str, draws: Draws, objective: Objective) -> None:
         if distributed.is_main():
             objective.eval()
-            write_sheet(self.folder / "sheets" / f"stage-{stage}-{epoch:04d}.png", self.model, draws, self.device)
+            path = self.folder / "sheets" / name
+            write_sheet(path, self.model, draws, self.device, self.config.train.batch_size)
             objective.train()
-        distributed.barrier()
 
 
-def _checked(config: Config, start: Path | None) -> Config:
+def _checked(config: Config) -> Config:
     """The configuration with what follows from it, or an error where it contradicts itself."""
     stage, model = config.train.stage, config.model
-    if stage == "two" and start is None:
-        raise ConfigError("Stage 2 needs a trained stage 1.", "Give one with --from FILE, or train --train.stage both.")
     if stage != "one" and not model.decouple:
-        raise ConfigError("model.decouple is off, but stage 2 is to be trained.", "Use --train.stage one.")
+        raise ConfigError("model.decouple is off, but stage 2 is to be trained.", "Use --stage one.")
     if config.loss.stage_two == "distil" and config.data.mixtures == "native" and stage != "one":
         raise ConfigError(
             "The loss `distil` needs the separate sounds of a mixture, and native mixtures have none.",
-            "Use --data.mixtures made, or --loss.stage-two paper.",
+            "Use --mixtures made, or --stage-two paper.",
         )
     if config.train.batch_size % distributed.world_size():
         raise ConfigError(
             f"A batch of {config.train.batch_size} cannot be shared by {distributed.world_size()} processes.",
-            "Choose a --train.batch-size that is a multiple of their number.",
+            "Choose a --batch-size that is a multiple of their number.",
         )
     return replace(
         config,

@@ -43,9 +43,9 @@ def distillation_loss(similarity: Tensor, teacher: Tensor, thresholds: Threshold
         The loss under each sample's best order of sources, averaged over the batch.
     """
     sources = similarity.shape[1]
-    student = presence_logits(similarity, thresholds).flatten(2)[:, :, None]  # (B, K, 1, hw)
-    target = teacher.flatten(2)[:, None]  # (B, 1, K, hw)
-    student, target = torch.broadcast_tensors(student, target)
+    every = (-1, sources, sources, -1)  # each student (row) against each teacher (column)
+    student = presence_logits(similarity, thresholds).flatten(2)[:, :, None].expand(every)  # (B, K, K, hw)
+    target = teacher.flatten(2)[:, None].expand(every)
 
     entropy = F.binary_cross_entropy_with_logits(student, target, reduction="none").mean(-1)
     probability = student.sigmoid()

@@ -49,11 +49,11 @@ class VisualDecoupler(nn.Module):
         """Refine V_k, shape (B, D, h, w), into f_vk of the same shape."""
         tokens = part.flatten(2).transpose(1, 2)  # (B, hw, D)
         refined: Tensor = self.encoder(tokens)
-        return refined.transpose(1, 2).unflatten(2, part.shape[2:])
+        return refined.transpose(1, 2).reshape(part.shape)
 
 
 class AudioDecoupler(nn.Module):
-    """Phi_a^dec: the mixed sound (query) attends to one branch's cells (keys, values) and becomes that source's sound."""
+    """Phi_a^dec: the mixed sound (query) attends to one branch's cells (keys, values) and becomes that source's."""
 
     def __init__(self, dimension: int, heads: int) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ Stage = Literal["one", "two", "joint"]
 
 
 class Objective(nn.Module):
-    """SCAV's loss in one stage. Entering a stage decides what trains: the rest gets no gradient and stays in eval mode."""
+    """SCAV's loss in one stage, which decides what trains: the rest gets no gradient and stays in eval mode."""
 
     def __init__(self, model: SCAV, stage: Stage, config: LossConfig) -> None:
         super().__init__()
@@ -97,14 +97,21 @@ class Objective(nn.Module):
 
     @torch.no_grad()
     def solo_maps(self, batch: Batch, features: Tensor) -> Tensor:
-        """Where stage 1 points when it hears each of the mixture's sounds alone, shape (B, K, h, w), in [0, 1]."""
+        """Where stage 1 points when it hears each of the mixture's sounds alone, shape (B, K, h, w), in [0, 1].
+
+        It listens in eval mode: solo sounds must not move the statistics with which it hears mixtures.
+        """
         if batch.solos is None:
             raise ConfigError(
                 "The loss `distil` needs the separate sounds of a mixture, and native mixtures have none.",
-                "Train with --data.mixtures made, or with --loss.stage-two paper.",
+                "Train with --mixtures made, or with --stage-two paper.",
             )
+        teacher = self.model.audio
+        learning = teacher.training
+        teacher.eval()
         maps = []
         for solo in batch.solos.unbind(1):
-            similarity = self.model.similarity(features, self.model.audio(self.model.hear(solo)))
+            similarity = self.model.similarity(features, teacher(self.model.hear(solo)))
             maps.append(grow(similarity, features))
+        teacher.train(learning)
         return torch.stack(maps, dim=1)

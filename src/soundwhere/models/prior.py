@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from soundwhere.losses.thresholding import soft_masks
-
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -35,8 +33,9 @@ def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -
     cells = features.flatten(2)  # (B, D, hw)
     scores = similarity.flatten(1)  # (B, hw)
 
-    positive, _ = soft_masks(scores, thresholds)
-    weights = (1 - positive) * scores.clamp_min(0)
+    # N = 1 - m_p, written so that it keeps its digits where m_p is nearly 1
+    background_mask = torch.sigmoid((thresholds.positive - scores) / thresholds.temperature)
+    weights = background_mask * scores.clamp_min(0)
     total = weights.sum(1, keepdim=True)
     weights = torch.where(total > TINY, weights / total.clamp_min(TINY), 1 / scores.shape[1])
     background = torch.einsum("bdn,bn->bd", cells, weights)
@@ -47,7 +46,7 @@ def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -
 
     prior = normalise_range(to_background - to_seed)
     constant = scores.amax(1, keepdim=True) - scores.amin(1, keepdim=True) < TINY
-    return torch.where(constant, 0.5, prior).unflatten(1, similarity.shape[1:])
+    return torch.where(constant, 0.5, prior).reshape(similarity.shape)
 
 
 def normalise_range(maps: Tensor) -> Tensor:
@@ -56,4 +55,4 @@ def normalise_range(maps: Tensor) -> Tensor:
     low, high = cells.amin(1, keepdim=True), cells.amax(1, keepdim=True)
     spread = high - low
     stretched = (cells - low) / spread.clamp_min(TINY)
-    return torch.where(spread < TINY, 0.5, stretched).unflatten(1, maps.shape[1:])
+    return torch.where(spread < TINY, 0.5, stretched).reshape(maps.shape)

@@ -31,7 +31,9 @@ def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
     if name in SHIPPED:
         path = WEIGHTS / f"{name}.safetensors"
         if not path.is_file() or sha256(path) != SHIPPED[name]:
-            raise CheckpointError(f"The built-in weights of {name} are missing or damaged.", "Install the package again.")
+            raise CheckpointError(
+                f"The built-in weights of {name} are missing or damaged.", "Install the package again."
+            )
         return read_model(path)
     path = Path(name_or_path)
     if path.is_dir():
@@ -40,8 +42,8 @@ def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
         return read_model(path)
     if name in CONFIGS:
         raise CheckpointError(
-            f"No trained weights ship for {name}.",
-            f"Train it with `soundwhere train --model {name}`, or give a file. With weights: {', '.join(SHIPPED)}.",
+            f"No trained weights ship for {name}. Built-in: {', '.join(SHIPPED) or 'none'}.",
+            f"Train it with `soundwhere train --model {name}` and give the file it writes.",
         )
     raise CheckpointError(
         f"There is no model named {name!r} and no such file.",

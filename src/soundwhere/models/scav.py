@@ -64,8 +64,9 @@ class SCAV(nn.Module):
             freeze(self.visual)
         channels = self.visual.channels
         self.audio = AudioBranch(config, channels)
+        own_ears = config.decouple and config.second_audio_encoder
+        self.second_audio = AudioBranch(config, channels) if own_ears else None
         if config.decouple:
-            self.second_audio = AudioBranch(config, channels) if config.second_audio_encoder else None
             self.project_visual = nn.Conv2d(channels, config.dimension, 1, bias=False)
             self.project_audio = nn.Linear(channels, config.dimension, bias=False)
             branches = 1 if config.share_decoupler else SOURCES
@@ -125,7 +126,12 @@ class SCAV(nn.Module):
             return batch.features
         if batch.image is None:
             raise ValueError("a batch needs pictures or their features")
-        encoded: Tensor = self.visual(batch.image)
+        return self.see(batch.image)
+
+    def see(self, image: Tensor) -> Tensor:
+        """V, shape (B, C, h, w), of pictures (B, 3, H, W). Through a frozen encoder no gradient ever flows."""
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.freeze_visual):
+            encoded: Tensor = self.visual(image)
         return encoded
 
     def similarity(self, features: Tensor, embedding: Tensor) -> Tensor:
@@ -150,7 +156,9 @@ class SCAV(nn.Module):
             prior: M_dom, shape (B, h, w).
         """
         projected = self.project_visual(features)
-        projected = projected + sinusoidal_positions(*projected.shape[1:], device=projected.device).to(projected.dtype)
+        _, dimension, height, width = projected.shape
+        positions = sinusoidal_positions(dimension, height, width, projected.device)
+        projected = projected + positions.to(projected.dtype)
         mixed = self.project_audio(embedding)
         dominant = prior[:, None].to(projected.dtype)
         first, second = self.visual_decouplers[0], self.visual_decouplers[-1]
@@ -160,7 +168,7 @@ class SCAV(nn.Module):
 
     def forward(self, image: Tensor, spectrogram: Tensor) -> Localisation:
         """From pictures (B, 3, H, W) and spectrograms (B, 1, F, T) to the maps of K sources in one pass."""
-        return self.localise_features(self.visual(image), spectrogram)
+        return self.localise_features(self.see(image), spectrogram)
 
     def localise_features(self, features: Tensor, spectrogram: Tensor) -> Localisation:
         """As `forward`, from visual features (B, C, h, w)."""
@@ -169,8 +177,8 @@ class SCAV(nn.Module):
     def embed(self, spectrogram: Tensor) -> Tensor:
         """Encode spectrograms (B, 1, F, T) once for any number of pictures: the embedding for each stage, (B, 2, C)."""
         first = self.audio(spectrogram)
-        own = self.second_audio if self.config.decouple else None
-        return torch.stack([first, first if own is None else own(spectrogram)], dim=1)
+        second = first if self.second_audio is None else self.second_audio(spectrogram)
+        return torch.stack([first, second], dim=1)
 
     def localise_heard(self, features: Tensor, heard: Tensor) -> Localisation:
         """As `localise_features`, from what `embed` made of the sound, shape (B, 2, C)."""
@@ -184,7 +192,7 @@ class SCAV(nn.Module):
     def branch_similarity(self, branches: Branches) -> Tensor:
         """S_k = <f_vk, f_ak> for every source, shape (B, K, h, w)."""
         flat = self.similarity(branches.features.flatten(0, 1), branches.embeddings.flatten(0, 1))
-        return flat.unflatten(0, branches.embeddings.shape[:2])
+        return flat.reshape(*branches.embeddings.shape[:2], *flat.shape[1:])
 
     def localise(self, batch: Batch) -> Localisation:
         """The maps of a batch's mixtures."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import nn
 
 from soundwhere.config import ModelConfig, from_dict, to_dict
@@ -47,11 +47,11 @@ def write_model(
         tensors = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in {**tensors, **(extra or {})}.items()}
     metadata = {"format": FORMAT, "model": json.dumps(to_dict(model.config)), "facts": json.dumps(facts or {})}
+    # not save_file: it makes files only their owner may read, hides the operating system's error and, killed, leaves
+    # its own temporary file behind
+    content = save(tensors, metadata)
     with atomic_path(path) as temporary:
-        try:
-            save_file(tensors, temporary, metadata)
-        except SafetensorError as error:  # wraps the operating system's error, e.g. a full disk
-            raise OSError(0, str(error)) from error
+        temporary.write_bytes(content)
 
 
 def read_facts(path: Path) -> tuple[ModelConfig, dict[str, Any]]:
@@ -63,8 +63,13 @@ def read_facts(path: Path) -> tuple[ModelConfig, dict[str, Any]]:
             f"{path} is a safetensors file, but not a soundwhere model (format {metadata.get('format')!r}).",
             "Give a file written by `soundwhere train`, such as runs/NAME/best.safetensors.",
         )
-    config = from_dict(ModelConfig, json.loads(metadata["model"]), str(path))
-    return config, json.loads(metadata["facts"])
+    try:
+        settings, facts = json.loads(metadata["model"]), json.loads(metadata["facts"])
+    except (KeyError, json.JSONDecodeError) as error:
+        raise CheckpointError(
+            f"{path} holds no readable configuration ({error}).", "Give a file written by `soundwhere train`."
+        ) from error
+    return from_dict(ModelConfig, settings, str(path)), facts
 
 
 def read_model(path: Path) -> SCAV:
@@ -76,12 +81,14 @@ def read_model(path: Path) -> SCAV:
 
 
 def start_from(model: SCAV, path: Path) -> None:
-    """Begin a new training from a file: all of its stage 1, and its stage 2 where both have one of the same shape."""
+    """Begin a new training from a file: all of its stage 1, and as much of stage 2 as both have."""
     source = read_model(path)
     for mine, theirs in zip(model.stage_one, source.stage_one, strict=True):
         _copy(mine, theirs, path)
-    if model.config.decouple and source.config.decouple and len(model.stage_two) == len(source.stage_two):
-        for mine, theirs in zip(model.stage_two, source.stage_two, strict=True):
+    model.begin_stage_two()
+    if model.config.decouple and source.config.decouple:
+        # the audio encoder of stage 2, which only some models have, comes last
+        for mine, theirs in zip(model.stage_two, source.stage_two, strict=False):
             _copy(mine, theirs, path)
 
 
@@ -90,7 +97,8 @@ def _copy(mine: nn.Module, theirs: nn.Module, path: Path) -> None:
         mine.load_state_dict(theirs.state_dict())
     except RuntimeError as error:
         raise CheckpointError(
-            f"{path} has another architecture than the model to train.", "Train with the model.* settings of that file."
+            f"{path} has another architecture than the model to train.",
+            "Leave out --config and --model to train the file's own architecture, or give its settings.",
         ) from error
 
 
@@ -102,7 +110,7 @@ def load_weights(model: SCAV, path: Path) -> None:
     wrong += [name for name in tensors if name not in expected]
     if wrong:
         raise CheckpointError(
-            f"{path} does not fit the model {model.config.name!r}: {len(wrong)} tensors differ, the first is {wrong[0]}.",
+            f"{path} does not fit the model {model.config.name!r}: {len(wrong)} tensors differ, first {wrong[0]}.",
             "Use the configuration the file was trained with; `soundwhere doctor FILE` prints it.",
         )
     model.load_state_dict(tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
 from multiprocessing import get_context
 from os import cpu_count
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,17 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from soundwhere.data.draws import Example
-from soundwhere.data.synthetic.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from soundwhere.data.synthetic.world import World
     from soundwhere.types import Image
 
 # Scenes a worker renders at a time: enough to make starting it worthwhile.
 _CHUNK = 32
+# Independent streams of random numbers; not from 0, because a generator is blind to zeros at the end of its seed
+_SCENE, _ORDER = 1, 2
 
 
 class Rendered(NamedTuple):
@@ -52,8 +55,8 @@ class SyntheticDraws:
         """Draw `number`: a pure function of the seed and the number. The picture is never cached as features."""
         del pictures
         epoch, place = divmod(number, len(self))
-        scene = self._scenes[np.random.default_rng([self._seed, epoch]).permutation(len(self))[place]]
-        rng = np.random.default_rng([self._seed, epoch, place])
+        scene = self._scenes[_order(self._seed, epoch, len(self))[place]]
+        rng = np.random.default_rng([self._seed, number, _SCENE])
         heard = rng.permutation(len(scene.sounds))[: self._sources]
         shift = rng.integers(scene.sounds.shape[1])
         gains = 10 ** (rng.uniform(-self._gain_db, self._gain_db, (len(heard), 1)) / 20)
@@ -75,14 +78,26 @@ def render(
         progress: Called with the number of scenes done and of all.
     """
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
+    jobs = [(world, chunk, sounding, silent) for chunk in chunks]
     scenes: list[Rendered] = []
+    if len(jobs) == 1:
+        scenes = _render_chunk(jobs[0])
+        if progress is not None:
+            progress(count, count)
+        return scenes
     # spawn: a forked copy of a process that already runs torch's threads may hang
-    with ProcessPoolExecutor(min(cpu_count() or 1, len(chunks)), mp_context=get_context("spawn")) as pool:
-        for part in pool.map(_render_chunk, [(world, chunk, sounding, silent) for chunk in chunks]):
+    with ProcessPoolExecutor(min(cpu_count() or 1, len(jobs)), mp_context=get_context("spawn")) as pool:
+        for part in pool.map(_render_chunk, jobs):
             scenes.extend(part)
             if progress is not None:
                 progress(len(scenes), count)
     return scenes
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, epoch: int, count: int) -> NDArray[np.int64]:
+    """The order in which an epoch takes the scenes, kept because every draw of the epoch asks for it."""
+    return np.random.default_rng([seed, epoch, _ORDER]).permutation(count)
 
 
 def _render_chunk(job: tuple[World, range, int, int]) -> list[Rendered]:

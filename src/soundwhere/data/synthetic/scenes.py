@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, overload
 
-from soundwhere.data.synthetic.world import Layout, World
-
 if TYPE_CHECKING:
+    from soundwhere.data.synthetic.world import Layout, World
     from soundwhere.types import Scene
 
 # Worlds kept for scoring: choices are made on `val`, figures reported on `test`. Training seeds are small numbers.
@@ -21,27 +20,27 @@ class WorldScenes(Sequence["Scene"]):
 
     Attributes:
         world: Where they come from.
-        count: How many.
+        length: How many.
         sounding: Sounding things per scene.
         silent: Silent things per scene.
         layout: Where things may be.
     """
 
     world: World
-    count: int
+    length: int
     sounding: int = 2
     silent: int = 1
     layout: Layout = "free"
 
     def __len__(self) -> int:
-        return self.count
+        return self.length
 
     @overload
     def __getitem__(self, index: int) -> Scene: ...
     @overload
     def __getitem__(self, index: slice) -> list[Scene]: ...
     def __getitem__(self, index: int | slice) -> Scene | list[Scene]:
-        numbers = range(self.count)[index]
+        numbers = range(self.length)[index]
         if isinstance(numbers, range):
             return [self[number] for number in numbers]
         return self.world.scene(numbers, self.sounding, self.silent, layout=self.layout)
