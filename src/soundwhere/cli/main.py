@@ -24,6 +24,7 @@ COMMANDS = {
     "train": "train a model: stage 1, stage 2, or both",
     "evaluate": "score a model beside the answers that need neither eyes nor ears",
     "world": "write scenes and videos of the made-up world",
+    "bench": "measure something on this machine",
     "doctor": "print versions, devices, weights, and what to do about what is missing",
 }
 

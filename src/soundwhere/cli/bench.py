@@ -1,0 +1,75 @@
+"""`soundwhere bench`: measurements, each as a ratio or a difference within one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from soundwhere.cli.options import parse
+
+DESCRIPTION = """\
+Measure something on this machine.
+
+Examples:
+  soundwhere bench metrics
+  soundwhere bench seam --root real-duet/ --visual-weights mobilenet_v2-b0353104.pth
+"""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How much faster scoring is than a per-sample numpy and scikit-learn loop (needs scikit-learn)."""
+
+    pairs: int = 4000
+    """Maps to score, each of 224 x 448 pixels."""
+
+
+@dataclass(frozen=True)
+class Seam:
+    """How much joined features of single frames differ from features of the joined picture."""
+
+    root: Path
+    """Folder of the real-duet set; its val duets are encoded."""
+    visual_weights: str = "imagenet"
+    """Weights of the visual encoder: `imagenet` or a file."""
+    model: str = "scav-mobile"
+    """Whose visual encoder."""
+    scenes: int = 64
+    """How many duets."""
+
+
+Options = Annotated[Metrics, tyro.conf.subcommand("metrics")] | Annotated[Seam, tyro.conf.subcommand("seam")]
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command."""
+    options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
+    if isinstance(options, Metrics):
+        from soundwhere.metrics.bench import bench_metrics
+
+        result = bench_metrics(options.pairs)
+        print(f"{result.pairs} pairs: ours {result.ours_s:.1f} s, per-sample loop {result.loop_s:.1f} s")
+        print(f"{result.ratio:.1f} times faster; largest difference of a figure {result.largest_difference:.1e}")
+        return 0
+    assert isinstance(options, Seam)
+    _seam(options)
+    return 0
+
+
+def _seam(options: Seam) -> None:
+    from soundwhere.analysis.seam import seam_difference
+    from soundwhere.config import model_config
+    from soundwhere.data.real_duet import RealDuet
+    from soundwhere.models.encoders.weights import load_weights
+    from soundwhere.models.scav import SCAV
+
+    config = model_config(options.model)
+    model = SCAV(config).eval()
+    load_weights(model.visual, config.visual, options.visual_weights)
+    shares = seam_difference(model, RealDuet(options.root).scenes("duets_val", config.frame_px)[: options.scenes])
+    print(f"{options.model}, {options.scenes} duets of real-duet val: ||whole - joined|| / ||whole||")
+    for column, share in enumerate(shares, 1):
+        print(f"  {column} cells from the seam  {100 * share:5.1f} %")
