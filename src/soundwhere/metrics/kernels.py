@@ -23,6 +23,19 @@ def iou(binary: Mask, truth: Mask) -> float:
     return shared / max(_count(binary) + _count(truth) - shared, 1)
 
 
+def iou_table(binary: Mask, truth: Mask) -> NDArray[np.float64]:
+    """IoU of each map k (K, M, h, w), or (K, 1, h, w) if the same for all sources, with each source m (M, h, w)."""
+    table = np.empty((len(binary), len(truth)))
+    areas = [_count(mask) for mask in truth]
+    for k, views in enumerate(binary):
+        active = [_count(view) for view in views]
+        for m, mask in enumerate(truth):
+            view = m % len(views)
+            shared = _count(views[view] & mask)
+            table[k, m] = shared / max(active[view] + areas[m] - shared, 1)
+    return table
+
+
 def pointing_game(heat: Heat, truth: Mask) -> float:
     """Share of the map's highest pixels that lie on the truth."""
     peaks = heat == heat.max()
@@ -42,10 +55,14 @@ def average_precision(heat: Heat, truth: Mask) -> float:
         return 0.0
     # positives with equal scores are let in together, at the place of the last of them
     scores = ranked[places]
-    last = np.append(np.flatnonzero(scores[1:] != scores[:-1]), len(scores) - 1)
-    precision = (last + 1) / (places[last] + 1)
+    ends = np.ones(len(scores), dtype=bool)
+    np.not_equal(scores[1:], scores[:-1], out=ends[:-1])
+    last = np.flatnonzero(ends)
+    let_in = last + 1
+    gains = let_in.copy()
+    gains[1:] -= let_in[:-1]
     # not as a dot product: numpy would wake the threads of its linear algebra for it
-    return float((np.diff(last, prepend=-1) * precision).sum() / len(scores))
+    return float((gains * let_in / (places[last] + 1)).sum() / len(scores))
 
 
 def _ranked(scores: NDArray[np.float32], truth: Mask) -> NDArray[Any]:

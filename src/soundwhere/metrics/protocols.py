@@ -12,7 +12,7 @@ from soundwhere.errors import DataError
 from soundwhere.metrics import kernels
 from soundwhere.metrics.binarise import DEFAULT_RULE, Rule, binarise
 from soundwhere.metrics.frames import Grid, crop, crop_own, frame_of_source
-from soundwhere.metrics.functional import average_precision, iou, to_numpy
+from soundwhere.metrics.functional import average_precision, to_numpy
 from soundwhere.metrics.matching import Matching, Policy, match
 from soundwhere.metrics.pairs import PairScores
 
@@ -109,7 +109,7 @@ def score_views(
         One row per source with a mask.
     """
     heat, masks, own = to_numpy(views), to_numpy(binary), to_numpy(truth)
-    quality = iou(binary, truth[:, None])
+    quality = torch.from_numpy(np.stack([kernels.iou_table(*each) for each in zip(masks, own, strict=True)]))
     present, union = own.any((-2, -1)), np.logical_or.reduce(own, axis=1)
 
     def precisions(tied: Tensor) -> Tensor:
