@@ -18,9 +18,9 @@ TINY = 1e-6
 def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Tensor:
     """The dominant source's map by Algorithm 1: is a cell nearer to the peak or to the background?
 
-    Degenerate maps are defined: where the background weights N x S sum to about 0 (a map at or below 0, or above the
-    threshold everywhere) the background is the plain mean of all cells, and a constant map gives 0.5 everywhere.
-    Negative similarities weigh nothing, so that the background stays a mean of cells.
+    Degenerate maps are defined: where the background weights N x S beside the peak sum to about 0 (a map at or below 0,
+    far above the threshold, or with a single peak) the background is the plain mean of all cells, and a constant map
+    gives 0.5 everywhere. Negative similarities weigh nothing, so that the background stays a mean of cells.
 
     Args:
         similarity: S, shape (B, h, w).
@@ -37,10 +37,12 @@ def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -
     background_mask = torch.sigmoid((thresholds.positive - scores) / thresholds.temperature)
     weights = background_mask * scores.clamp_min(0)
     total = weights.sum(1, keepdim=True)
-    weights = torch.where(total > TINY, weights / total.clamp_min(TINY), 1 / scores.shape[1])
+    peak = scores.argmax(1, keepdim=True)
+    beside_peak = total - weights.gather(1, peak)
+    weights = torch.where(beside_peak > TINY, weights / total.clamp_min(TINY), 1 / scores.shape[1])
     background = torch.einsum("bdn,bn->bd", cells, weights)
 
-    seed = cells[torch.arange(len(cells), device=cells.device), :, scores.argmax(1)]  # (B, D)
+    seed = cells[torch.arange(len(cells), device=cells.device), :, peak[:, 0]]  # (B, D)
     to_seed = (cells - seed[..., None]).norm(dim=1)
     to_background = (cells - background[..., None]).norm(dim=1)
 
