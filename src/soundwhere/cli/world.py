@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - read by tyro
+from pathlib import Path
 
 from soundwhere.cli.options import parse
 from soundwhere.errors import ConfigError
