@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        message = f"internal error: {type(error).__name__}: {error}\nThis is a defect: please report it (--debug shows more)."
+        message = f"internal error: {type(error).__name__}: {error}\nThis is a defect: please report it with --debug."
         return _complain(message, 2, debug)
     finally:
         signal.signal(signal.SIGTERM, previous)

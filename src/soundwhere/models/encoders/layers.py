@@ -19,8 +19,12 @@ def convolution(
     norm: Norm = SynchronisedBatchNorm2d,
     activation: type[nn.ReLU] | type[nn.ReLU6] = nn.ReLU,
 ) -> nn.Sequential:
-    """Convolution, normalisation and activation; an odd kernel keeps the size, divided by the stride and rounded up."""
-    padding = (kernel[0] // 2, kernel[1] // 2)
+    """Convolution, normalisation and activation.
+
+    An odd kernel keeps the size, divided by the stride and rounded up. An even kernel with stride 2 halves it, and puts
+    each output over the middle of the inputs it replaces, where a strided odd kernel sits half a step to the top left.
+    """
+    padding = ((kernel[0] - 1) // 2, (kernel[1] - 1) // 2)
     layer = nn.Conv2d(in_channels, channels, kernel, stride, padding, groups=groups, bias=False)
     return nn.Sequential(layer, norm(channels), activation(inplace=True))
 
