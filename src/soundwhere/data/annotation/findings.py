@@ -1,0 +1,61 @@
+"""What an annotation file holds and what was wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Something wrong in a file.
+
+    Attributes:
+        what: What is wrong, after the number: `boxes are empty`.
+        count: How often.
+        repair: What was done about it.
+        examples: Some entries it happened in.
+    """
+
+    what: str
+    count: int
+    repair: str
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.examples[:_EXAMPLES]) + (", ..." if self.count > _EXAMPLES else "")
+        return f"{grouped(self.count)} {self.what}: {self.repair}" + (f" ({shown})" if self.examples else "")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in one annotation file.
+
+    Attributes:
+        source: The file, as its authors name it: `lvs/vggss.json`.
+        counts: How many of what, in the order in which it is to be printed.
+        defects: Those that occur; none with a count of 0.
+        notes: Further facts worth knowing, in words.
+    """
+
+    source: str
+    counts: dict[str, int]
+    defects: tuple[Defect, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "defects", tuple(defect for defect in self.defects if defect.count))
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{grouped(count)} {noun}" for noun, count in self.counts.items())
+        return "\n  ".join([f"{self.source}: {counts}", *map(str, self.defects), *self.notes])
+
+
+def grouped(number: int) -> str:
+    """A number as this project prints it.
+
+    >>> grouped(5158)
+    '5 158'
+    """
+    return f"{number:,}".replace(",", " ")

@@ -1,0 +1,105 @@
+"""Annotation files as their authors publish them, read with errors that name the place."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any
+
+from soundwhere.data.table import Row
+from soundwhere.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+
+def find_annotation(folder: Path, name: str, origin: str) -> Path:
+    """An annotation file in a folder, by its full name (`lvs/vggss.json`) or by its last part alone.
+
+    Args:
+        folder: Where annotation files are kept.
+        name: The file with the folder its authors' files are kept in.
+        origin: Where it is published, for the error.
+    """
+    for path in (folder / name, folder / name.rsplit("/", 1)[-1]):
+        if path.is_file():
+            return path
+    raise DataError(
+        f"{folder / name} does not exist.", f"Get it from {origin} and give the folder it lies in with --annotations."
+    )
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; a key that stands twice in one object would hide an entry and is refused.
+
+    Raises:
+        DataError: It is missing or malformed; the message gives line and column.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", "Correct the file, or get it again."
+        ) from error
+    except RecursionError as error:
+        raise DataError(f"{path} is nested too deeply.", "Get the file again.") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as JSON: {error}.", "Get the file again.") from error
+
+
+def read_headless(path: Path, columns: Sequence[str]) -> list[Row]:
+    """Read a CSV file without a header line.
+
+    Args:
+        path: The file.
+        columns: What its cells are called here, from left to right.
+
+    Raises:
+        DataError: It is missing, empty or no CSV, or a line has another number of cells, or an empty one.
+    """
+    rows = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for cells in reader:
+                if len(cells) != len(columns) or not all(cells):
+                    raise DataError(
+                        f"{path}, line {reader.line_num}: {len(cells)} cells, or an empty one.",
+                        f"A line has {len(columns)} cells: {', '.join(columns)}.",
+                    )
+                rows.append(Row(path, reader.line_num, dict(zip(columns, cells, strict=True))))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as CSV: {error}.", "Get the file again.") from error
+    if not rows:
+        raise DataError(f"{path} has no rows.", "Get the file again.")
+    return rows
+
+
+def require_unique(names: Iterable[str], path: Path) -> None:
+    """Refuse a file in which a name stands twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{path}: {name} stands there twice.", "Remove one of the two.")
+        seen.add(name)
+
+
+def entry_field(entry: Any, key: str, kind: type, place: str) -> Any:
+    """A field of an entry of a JSON file, which must be of a kind."""
+    if not isinstance(entry, dict) or key not in entry:
+        raise DataError(f"{place}: there is no `{key}`.", "Correct that entry, or get the file again.")
+    if not isinstance(entry[key], kind):
+        raise DataError(
+            f"{place}: `{key}` is {entry[key]!r}, no {kind.__name__}.", "Correct that entry, or get the file again."
+        )
+    return entry[key]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one object")
+    return found

@@ -1,0 +1,75 @@
+"""COCO's run-length encoding: counts of 0 and 1 in turn, down the columns, as numbers or packed into text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from soundwhere.data.annotation.pickles import MOST_PIXELS
+from soundwhere.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def decode_rle(rle: Any, place: str = "") -> NDArray[np.bool_]:
+    """Decode one mask.
+
+    Args:
+        rle: `{"size": [height, width], "counts": [...] or "..."}`.
+        place: Where it stands, for errors.
+
+    Returns:
+        Shape (height, width), bool.
+
+    Raises:
+        DataError: It is no such encoding, or its counts do not fill its size.
+
+    >>> decode_rle({"size": [2, 3], "counts": [1, 3, 2]}).astype(int)
+    array([[0, 1, 0],
+           [1, 1, 0]])
+    """
+    try:
+        height, width = (int(side) for side in rle["size"])
+        packed = rle["counts"]
+        counts = unpack_counts(packed) if isinstance(packed, str | bytes) else [int(count) for count in packed]
+    except (TypeError, KeyError, ValueError) as error:
+        raise _bad(place, f"needs `size` (height, width) and `counts` ({type(error).__name__}: {error})") from error
+    if min(height, width) < 0 or height * width > MOST_PIXELS:
+        raise _bad(place, f"has the size {height} x {width}")
+    if min(counts, default=0) < 0 or sum(counts) != height * width:
+        raise _bad(place, f"has counts that do not fill {height} x {width} pixels")
+    values = np.arange(len(counts)) % 2 == 1
+    return np.repeat(values, counts).reshape((height, width), order="F")
+
+
+def unpack_counts(packed: str | bytes) -> list[int]:
+    """Counts from text: 5 bits a character from 48 on, the sixth says that more follow.
+
+    Numbers are signed, lowest bits first. From the fourth count on they are differences to the count two before.
+
+    Raises:
+        ValueError: The text ends within a number, or holds a character that cannot occur.
+    """
+    counts: list[int] = []
+    value = shift = 0
+    for byte in packed.encode("ascii") if isinstance(packed, str) else packed:
+        bits = byte - 48
+        if not 0 <= bits < 64 or shift > 60:
+            raise ValueError(f"the character {chr(byte)!r} cannot stand here")
+        value |= (bits & 31) << shift
+        shift += 5
+        if bits & 32:
+            continue
+        if bits & 16:
+            value -= 1 << shift
+        counts.append(value + (counts[-2] if len(counts) > 2 else 0))
+        value = shift = 0
+    if shift:
+        raise ValueError("the text ends within a number")
+    return counts
+
+
+def _bad(place: str, what: str) -> DataError:
+    return DataError(f"{place}: the run-length encoded mask {what}.", "Write it again with COCO's own tools.")
