@@ -55,9 +55,8 @@ def test_files_are_found_in_their_folder_or_flat(tmp_path: Path) -> None:
 
 def test_findings_read_well() -> None:
     defects = (Defect("boxes are empty", 1234, "dropped", ("a", "b", "c", "d")), Defect("flies", 0, "none"))
-    findings = Findings("who/file.json", {"clips": 5158, "classes": 221}, defects, ("A note.",))
+    findings = Findings("who/file.json", {"clips": 5158, "classes": 221}, defects)
     assert str(findings).splitlines() == [
         "who/file.json: 5 158 clips, 221 classes",
         "  1 234 boxes are empty: dropped (a, b, c, ...)",
-        "  A note.",
     ]

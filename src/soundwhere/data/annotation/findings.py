@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _EXAMPLES = 3
 
@@ -36,20 +36,18 @@ class Findings:
         source: The file, as its authors name it: `lvs/vggss.json`.
         counts: How many of what, in the order in which it is to be printed.
         defects: Those that occur; none with a count of 0.
-        notes: Further facts worth knowing, in words.
     """
 
     source: str
     counts: dict[str, int]
     defects: tuple[Defect, ...] = ()
-    notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "defects", tuple(defect for defect in self.defects if defect.count))
 
     def __str__(self) -> str:
         counts = ", ".join(f"{grouped(count)} {noun}" for noun, count in self.counts.items())
-        return "\n  ".join([f"{self.source}: {counts}", *map(str, self.defects), *self.notes])
+        return "\n  ".join([f"{self.source}: {counts}", *map(str, self.defects)])
 
 
 def grouped(number: int) -> str:
