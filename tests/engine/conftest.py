@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
 from soundwhere.config import Config, DataConfig, LossConfig, TrainConfig, model_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def smallest() -> Config:
@@ -25,3 +30,12 @@ def smallest() -> Config:
 @pytest.fixture
 def config() -> Config:
     return smallest()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Such small tensors are not worth sharing between threads, least of all on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -12,7 +12,7 @@ from soundwhere.config import model_config
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from soundwhere.config import ModelConfig
 
@@ -36,3 +36,12 @@ def make_batch() -> Callable[..., Batch]:
         return Batch(sounds.sum(1), image, solos=sounds if solos else None)
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Such small tensors are not worth sharing between threads, least of all on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
