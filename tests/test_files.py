@@ -1,0 +1,126 @@
+"""Outputs appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from soundwhere.errors import OutputError
+from soundwhere.files import atomic_path, make_folder, output_error, remove_partial, write_json, write_text
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+def test_a_file_appears_when_the_block_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "out.png"
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(b"new")
+        assert temporary.suffix == ".png"  # so that libraries know the format
+        assert temporary.parent == path.parent  # so that renaming is atomic
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    assert names(path.parent) == ["out.png"]
+
+
+def test_a_folder_appears_when_the_block_is_done(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "out") as temporary:  # noqa: PT012
+        temporary.mkdir()
+        (temporary / "a").touch()
+    assert names(tmp_path) == ["a", "out"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("kind", ["file", "folder", "nothing"])
+def test_an_interruption_leaves_what_was_there(tmp_path: Path, error: type[BaseException], kind: str) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(error), atomic_path(path) as temporary:  # noqa: PT012
+        if kind == "file":
+            temporary.write_text("half")
+        elif kind == "folder":
+            temporary.mkdir()
+            (temporary / "a").touch()
+        raise error
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["out.txt"]
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "Free some space"),
+        (errno.EDQUOT, "quota"),
+        (errno.EACCES, "may write to"),
+        (errno.EROFS, "read-only"),
+        (errno.ENAMETOOLONG, "shorter"),
+        (errno.EIO, "Choose another"),
+    ],
+)
+def test_the_operating_systems_errors_say_what_to_do(tmp_path: Path, number: int, remedy: str) -> None:
+    with pytest.raises(OutputError, match=f"out.txt cannot be written: {os.strerror(number)}") as caught:  # noqa: PT012, SIM117
+        with atomic_path(tmp_path / "out.txt") as temporary:
+            temporary.write_text("half")
+            raise OSError(number, os.strerror(number))
+    assert remedy in caught.value.remedy
+    assert names(tmp_path) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs the device that is always full")
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="No space left") as caught, atomic_path(tmp_path / "out") as temporary:  # noqa: PT012
+        temporary.symlink_to("/dev/full")
+        temporary.write_text("more than fits")
+    assert "Free some space" in caught.value.remedy
+    assert names(tmp_path) == []
+    assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutputError, match="Permission denied"):
+        write_text(tmp_path / "out.txt", "x")
+    with pytest.raises(OutputError, match="Permission denied"):
+        make_folder(tmp_path / "new")
+
+
+def test_a_file_in_the_way_of_a_folder_and_a_folder_in_the_way_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "out.txt", tmp_path / "file" / "deep" / "out.txt"):
+        with pytest.raises(OutputError, match="cannot be written"):
+            write_text(path, "x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match="folder cannot be written") as caught:
+        write_text(tmp_path / "folder", "x")
+    assert "--out" in caught.value.remedy
+    assert names(tmp_path) == ["file", "folder"]
+
+
+def test_an_error_without_a_number_is_still_told() -> None:
+    assert "cannot be written: odd" in output_error(Path("out"), OSError("odd")).message
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    left = atomic_path(tmp_path / "out.txt")
+    left.__enter__().write_text("half")  # and the process is gone
+    (tmp_path / ".hidden").touch()
+    (tmp_path / "a.partial.txt").touch()
+    remove_partial(tmp_path)
+    assert names(tmp_path) == [".hidden", "a.partial.txt"]
+
+
+def test_json_is_readable_and_refuses_what_json_has_not(tmp_path: Path) -> None:
+    write_json(tmp_path / "out.json", {"name": "Glöckchen", "values": [1, 2.5]})
+    text = (tmp_path / "out.json").read_text(encoding="utf-8")
+    assert "Glöckchen" in text
+    assert text.endswith("}\n")
+    assert json.loads(text) == {"name": "Glöckchen", "values": [1, 2.5]}
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "out.json", {"value": float("nan")})
+    assert (tmp_path / "out.json").read_text(encoding="utf-8") == text
