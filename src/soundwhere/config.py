@@ -100,6 +100,8 @@ class LossConfig:
     """Form of the stage-1 loss."""
     stage_two: Literal["paper", "distil"] = "paper"
     """Stage-2 loss: the paper's source-specific contrast, or distillation of the solo sounds' stage-1 maps."""
+    teacher: Literal["grow", "algorithm1"] = "grow"
+    """How `distil` shapes a solo sound's map: its peak grown over alike cells with strong features, or Algorithm 1."""
     cross_sample_negatives: bool = False
     """Add cross-sample negatives to stage 2 (ablation d)."""
     prior_gradient: bool = False
@@ -156,6 +158,8 @@ class TrainConfig:
     """Parts a process's batch is cut into; saves memory, and leaves fewer contrastive negatives for each part."""
     learning_rate: float = constants.LEARNING_RATE
     """Initial learning rate of Adam."""
+    learning_rate_two: float | None = None
+    """The same for stage 2, if it differs."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate over the steps of a stage."""
     warmup_steps: int = 0
@@ -174,11 +178,13 @@ class TrainConfig:
     """Seconds between checkpoints."""
     log_every: int = 10
     """Steps between lines of metrics.jsonl."""
+    keep_every: int = 0
+    """Steps between copies of the weights that stay, in `steps/`, to look at how training went; 0 keeps none."""
 
     def __post_init__(self) -> None:
         for name in ("steps_one", "steps_two", "batch_size", "accumulate", "log_every"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("warmup_steps", "clip_norm", "seed", "checkpoint_every_s"):
+        for name in ("warmup_steps", "clip_norm", "seed", "checkpoint_every_s", "keep_every"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         _require(self.learning_rate > 0, "learning_rate", self.learning_rate, "greater than 0")
 
@@ -197,6 +203,7 @@ CONFIGS: dict[str, ModelConfig] = {
         freeze_visual=False,
         frame_px=128,
         dimension=128,
+        decoupler_layers=2,
     ),
 }
 """The named models."""

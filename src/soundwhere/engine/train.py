@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 
 Stage = Literal["one", "two", "joint"]
 LATEST, BEST, STAGE_ONE = "latest.safetensors", "best.safetensors", "stage-one.safetensors"
+STEPS = "steps"  # folder of the copies that stay
 
 # What may change when a run is resumed: how long and how fast it trains, how it logs, and where things are.
 CHANGEABLE = {
-    *("train.steps_one", "train.steps_two", "train.learning_rate", "train.clip_norm"),
-    *("train.checkpoint_every_s", "train.log_every", "train.device", "data.workers", "data.cache", "data.root"),
+    *("train.steps_one", "train.steps_two", "train.learning_rate", "train.learning_rate_two", "train.clip_norm"),
+    *("train.checkpoint_every_s", "train.log_every", "train.keep_every", "train.device"),
+    *("data.workers", "data.cache", "data.root"),
 }
 
 
@@ -121,6 +123,8 @@ class Run:
     def _train_stage(self, stage: Stage, final: bool) -> None:
         settings = self.config.train
         steps = settings.steps_one if stage == "one" else settings.steps_two
+        if stage == "two" and settings.learning_rate_two is not None:
+            settings = replace(settings, learning_rate=settings.learning_rate_two)
         self.model.to(self.device)
         objective = Objective(self.model, stage, self.config.loss)
         optimiser = make_optimiser(objective, settings)
@@ -129,6 +133,7 @@ class Run:
             progress = self.resumed
             restore(self.latest, self.model, optimiser)
 
+        self._keep_copy(progress)
         phases = list(self._phases(stage, steps))
         saved = time.monotonic()
         with Journal(self.folder, progress, steps, settings.batch_size, settings.log_every) as journal:
@@ -141,6 +146,7 @@ class Run:
                 for place, statistics in loop:
                     progress = replace(place, best_loss=progress.best_loss)
                     journal.write(progress, statistics)
+                    self._keep_copy(progress)
                     if progress.step % epoch == 0 or progress.step == steps:
                         self._sheet(f"stage-{stage}-{math.ceil(progress.step / epoch):04d}.png", draws, objective)
                         # losses on single clips and on mixtures do not compare: only the last phase counts
@@ -158,7 +164,8 @@ class Run:
         single = round(self.config.data.single_fraction * steps) if stage == "one" else 0
         if single:
             yield self.draws(1), single
-        yield self.draws(2), steps
+        if single < steps:
+            yield self.draws(2), steps
 
     @cache  # noqa: B019 - lives as long as the run
     def draws(self, sources: int) -> Draws:
@@ -173,6 +180,12 @@ class Run:
         """Write `latest`."""
         if distributed.is_main():
             save_checkpoint(self.latest, self.model, self.config, progress, optimiser)
+
+    def _keep_copy(self, progress: Progress) -> None:
+        """Write a copy that stays into `steps/`, if one is due; the first is made before the first step."""
+        every = self.config.train.keep_every
+        if every and progress.step % every == 0 and distributed.is_main():
+            write_model(self.folder / STEPS / f"stage-{progress.stage}-{progress.step:06d}.safetensors", self.model)
 
     def _keep_best(self, progress: Progress) -> Progress:
         """Write `best` if the smoothed loss has never been lower.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from soundwhere.config import Thresholds
 
-# Softness of the step from background to source when a similarity is read as a probability.
+# Softness of the step from background to source when a map is read as a probability.
 PROBABILITY_TEMPERATURE = 0.1
 
 
@@ -26,6 +26,11 @@ def presence_logits(similarity: Tensor, thresholds: Thresholds) -> Tensor:
     """The log-odds that a cell belongs to the source: 0 half-way between the negative and the positive threshold."""
     middle = (thresholds.positive + thresholds.negative) / 2
     return (similarity - middle) / PROBABILITY_TEMPERATURE
+
+
+def soft_half(maps: Tensor) -> Tensor:
+    """Maps stretched to [0, 1] as soft masks of what lies above half of their range, which is what scoring keeps."""
+    return torch.sigmoid((maps - 0.5) / PROBABILITY_TEMPERATURE)
 
 
 def distillation_loss(similarity: Tensor, teacher: Tensor, thresholds: Thresholds) -> Tensor:

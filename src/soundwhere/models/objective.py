@@ -9,7 +9,7 @@ from torch import nn
 
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss, paper_loss, source_loss
-from soundwhere.losses.distillation import distillation_loss
+from soundwhere.losses.distillation import distillation_loss, soft_half
 from soundwhere.models.growth import grow
 from soundwhere.models.similarity import prepare
 
@@ -112,6 +112,7 @@ class Objective(nn.Module):
         maps = []
         for solo in batch.solos.unbind(1):
             similarity = self.model.similarity(features, teacher(self.model.hear(solo)))
-            maps.append(grow(similarity, features))
+            shape = grow if self.config.teacher == "grow" else self.model.dominant
+            maps.append(soft_half(shape(similarity, features)))
         teacher.train(learning)
         return torch.stack(maps, dim=1)

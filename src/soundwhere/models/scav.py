@@ -144,6 +144,10 @@ class SCAV(nn.Module):
             return torch.full_like(similarity, 0.5)
         if self.config.prior == "minmax":
             return normalise_range(similarity)
+        return self.dominant(similarity, features)
+
+    def dominant(self, similarity: Tensor, features: Tensor) -> Tensor:
+        """Algorithm 1 on the configured features V', shape (B, h, w), in [0, 1]."""
         compared = prepare(features, "cosine") if self.config.prior_features == "normalised" else features
         return dominant_map(similarity, compared, self.config.thresholds)
 
