@@ -29,7 +29,7 @@ def test_a_file_appears_when_the_block_is_done(tmp_path: Path) -> None:
 
 
 def test_a_folder_appears_when_the_block_is_done(tmp_path: Path) -> None:
-    with atomic_path(tmp_path / "out") as temporary:  # noqa: PT012
+    with atomic_path(tmp_path / "out") as temporary:
         temporary.mkdir()
         (temporary / "a").touch()
     assert names(tmp_path) == ["a", "out"]

@@ -11,10 +11,11 @@ from soundwhere.data.mixtures import Mixtures, NativeScenes
 from soundwhere.data.real_duet import RealDuet
 from soundwhere.data.synthetic.draws import SyntheticDraws, render
 from soundwhere.data.synthetic.world import World
-from soundwhere.errors import ConfigError
+from soundwhere.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from torch import nn
 
@@ -79,10 +80,9 @@ def make_clips(data: DataConfig) -> ClipSource:
     """The clips of a data set to train on: real-duet's `train` split, or a folder of videos."""
     if data.source == "synthetic":
         raise ConfigError("The made-up world has scenes, not clips.", "Choose --source real-duet or folder.")
-    if data.root is None:
-        raise ConfigError(f"The data source {data.source!r} needs a folder.", "Give it with --root FOLDER.")
+    root = data_root(data)
     if data.source == "folder":
-        clips = FolderClips(data.root)
+        clips = FolderClips(root)
         if clips.problems:
             warnings.warn(clips.describe_problems(), stacklevel=2)
         return clips
@@ -91,4 +91,13 @@ def make_clips(data: DataConfig) -> ClipSource:
             "real-duet has single-source clips, no native mixtures.",
             "Use --mixtures made, or --source folder with videos of several sources.",
         )
-    return RealDuet(data.root).clips("train")
+    return RealDuet(root).clips("train")
+
+
+def data_root(data: DataConfig) -> Path:
+    """The folder of a data set, or an error if there is none: quick, to be asked before anything is written."""
+    if data.root is None:
+        raise ConfigError(f"The data source {data.source!r} needs a folder.", "Give it with --root FOLDER.")
+    if not data.root.is_dir():
+        raise DataError(f"{data.root} is no folder.", "Give the folder of the data set with --root.")
+    return data.root

@@ -17,7 +17,7 @@ import torch
 from soundwhere import distributed
 from soundwhere.config import changed_settings, to_dict
 from soundwhere.data.draws import batches
-from soundwhere.data.sources import make_draws
+from soundwhere.data.sources import data_root, make_draws
 from soundwhere.engine.checkpoint import Progress, read_progress, restore, save_checkpoint
 from soundwhere.engine.journal import METRICS, Journal, preparing
 from soundwhere.engine.loop import make_optimiser, run_stage
@@ -216,6 +216,8 @@ def _checked(config: Config) -> Config:
             "The loss `distil` needs the separate sounds of a mixture, and native mixtures have none.",
             "Use --mixtures made, or --stage-two paper.",
         )
+    if config.data.source != "synthetic":
+        data_root(config.data)
     if config.train.batch_size % distributed.world_size():
         raise ConfigError(
             f"A batch of {config.train.batch_size} cannot be shared by {distributed.world_size()} processes.",
