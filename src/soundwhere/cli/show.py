@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
 from rich.text import Text
 
 from soundwhere.media.video import clock
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
     from soundwhere.inference.result import Result
+    from soundwhere.metrics.report import Table
 
 _MOST_SPANS = 3  # shown of a source
+_WIDE = 200  # characters of a table that nobody watches being printed
 
 
 class Bar:
@@ -86,6 +91,30 @@ def print_written(folder: Path, files: list[Path]) -> None:
     Console(highlight=False, soft_wrap=True).print(
         Text(f"wrote {show_path(folder)}{os.sep}{', '.join(_names(folder, files))}")
     )
+
+
+def print_tables(tables: Sequence[Table]) -> None:
+    """Print tables, each figure over its interval."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_WIDE)
+    for table in tables:
+        grid = Grid(title=table.title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        grid.add_column("answer")
+        grid.add_column("kind")
+        for column in table.columns:
+            grid.add_column(column, justify="right" if column != "source" else "left")
+        for place, row in enumerate(table.rows):
+            cells = [Text(cell.text) for cell in row.cells]
+            for text, cell in zip(cells, row.cells, strict=True):
+                if cell.interval:
+                    text.append(f"\n{cell.interval}", style="dim")
+            last = place + 1 == len(table.rows) or table.rows[place + 1].group != row.group
+            grid.add_row(Text(row.label), Text(row.group), *cells, end_section=last)
+        console.print(grid)
+        for note in table.notes:
+            console.print(Text(note, style="dim"))
+        console.print()
 
 
 def _sounding(result: Result, source: int) -> str:

@@ -52,5 +52,31 @@ def swap_pictures(scenes: Sequence[Scene]) -> Sequence[Scene]:
     return _Changed(scenes, lambda i: replace(scenes[i], image=scenes[_other(i, scenes)].image))
 
 
+def absent_partners(kinds: Sequence[frozenset[str]]) -> list[int | None]:
+    """For each scene another one with no class in common, looked for from half the list away.
+
+    Args:
+        kinds: Classes seen in each scene, sounding or silent; empty if unknown.
+
+    Returns:
+        None where the classes are unknown or no scene fits.
+
+    Example:
+        >>> absent_partners([frozenset("ab"), frozenset("bc"), frozenset("cd"), frozenset()])
+        [2, None, 0, None]
+    """
+    count = len(kinds)
+    partners: list[int | None] = []
+    for index, own in enumerate(kinds):
+        others = ((index + max(1, count // 2) + step) % count for step in range(count))
+        partners.append(next((j for j in others if own and kinds[j] and not own & kinds[j]), None))
+    return partners
+
+
+def partner(index: int, count: int) -> int:
+    """The scene half the list away, whose sound or picture stands in for a scene's own."""
+    return (index + max(1, count // 2)) % count
+
+
 def _other(index: int, scenes: Sequence[Scene]) -> int:
-    return (index + max(1, len(scenes) // 2)) % len(scenes)
+    return partner(index, len(scenes))

@@ -4,28 +4,41 @@ from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from soundwhere.data.controls import silence, swap_pictures, swap_sounds
-from soundwhere.media.image import normalise
-from soundwhere.metrics.baselines import constant_pair, random_smooth
+from soundwhere.engine.answers import (
+    feature_norm_answer,
+    fixed_answer,
+    model_answer,
+    random_answer,
+    scene_batch,
+    stage_one_answer,
+)
+from soundwhere.metrics.baselines import constant_pair
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.protocols import frame_wise
-from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from torch import Tensor
-
+    from soundwhere.engine.answers import Answer
     from soundwhere.models.scav import SCAV
     from soundwhere.types import Scene
 
-    Answer = Callable[[Sequence[Scene]], Tensor]  # scenes of one size -> maps (B, K, H, W) over their pictures
+__all__ = [
+    "feature_norm_answer",
+    "fixed_answer",
+    "model_answer",
+    "random_answer",
+    "same_size",
+    "scene_batch",
+    "score",
+    "score_with_controls",
+    "stage_one_answer",
+]
 
 BATCH = 16
 
@@ -54,74 +67,6 @@ def same_size(scenes: Sequence[Scene], batch: int = BATCH) -> Iterator[tuple[lis
         for _, group in groupby(numbered, key=lambda item: item[1].masks.shape):
             numbers, members = zip(*group, strict=True)
             yield list(numbers), list(members)
-
-
-def scene_batch(scenes: Sequence[Scene], device: torch.device | str = "cpu") -> Batch:
-    """Scenes of one size as a batch."""
-    mixture = torch.from_numpy(np.stack([scene.mixture for scene in scenes]))
-    return Batch(mixture, normalise(np.stack([scene.image for scene in scenes]))).to(device)
-
-
-def upsample(maps: Tensor, scenes: Sequence[Scene]) -> Tensor:
-    """Maps (B, K, h, w) bilinearly to the size of the scenes' pictures, on the CPU."""
-    return F.interpolate(maps.float(), size=scenes[0].image.shape[:2], mode="bilinear", align_corners=False).cpu()
-
-
-def model_answer(model: SCAV) -> Answer:
-    """A model's maps: the raw similarity of each source, upsampled."""
-    device = next(model.parameters()).device
-
-    @torch.inference_mode()
-    def answer(scenes: Sequence[Scene]) -> Tensor:
-        return upsample(model.localise(scene_batch(scenes, device)).similarity, scenes)
-
-    return answer
-
-
-def stage_one_answer(model: SCAV) -> Answer:
-    """Stage 1's one similarity map, upsampled, shape (B, 1, H, W)."""
-    device = next(model.parameters()).device
-
-    @torch.inference_mode()
-    def answer(scenes: Sequence[Scene]) -> Tensor:
-        batch = scene_batch(scenes, device)
-        similarity = model.similarity(model.features(batch), model.audio(model.hear(batch.mixture)))
-        return upsample(similarity[:, None], scenes)
-
-    return answer
-
-
-def feature_norm_answer(model: SCAV) -> Answer:
-    """The norm of the visual features, which sees but does not listen, shape (B, 1, H, W)."""
-    device = next(model.parameters()).device
-
-    @torch.inference_mode()
-    def answer(scenes: Sequence[Scene]) -> Tensor:
-        return upsample(model.features(scene_batch(scenes, device)).norm(dim=1, keepdim=True), scenes)
-
-    return answer
-
-
-def fixed_answer(make: Callable[[int, int], Tensor]) -> Answer:
-    """The same maps for every scene: `make(height, width)` gives (K, H, W)."""
-
-    def answer(scenes: Sequence[Scene]) -> Tensor:
-        height, width = scenes[0].image.shape[:2]
-        return make(height, width).expand(len(scenes), -1, -1, -1)
-
-    return answer
-
-
-def random_answer(sources: int, seed: int = 0) -> Answer:
-    """Smooth random maps, seeded by each scene's name."""
-
-    def answer(scenes: Sequence[Scene]) -> Tensor:
-        height, width = scenes[0].image.shape[:2]
-        # crc32 depends on the name alone, unlike `hash`, which changes from run to run
-        seeds = [crc32(f"{seed} {scene.name}".encode()) for scene in scenes]
-        return torch.stack([random_smooth(height, width, sources, seed=own) for own in seeds])
-
-    return answer
 
 
 def score_with_controls(model: SCAV, scenes: Sequence[Scene], sigma_px: float) -> dict[str, PairScores]:

@@ -169,7 +169,7 @@ def _real(places: Places, options: Options, scenes: str, frames: int) -> Benchma
         order=order,
         grid=(1, frames),
         truth="masks",
-        truths=listed,
+        truths=listed.truths(),
         choices={"split": options.split, "level": "equal-rms"},
         findings=(Findings(f"{name}.csv", {"scenes": len(order)}),),
     )

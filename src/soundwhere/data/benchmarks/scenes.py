@@ -115,6 +115,10 @@ class BenchmarkScenes(Sequence[Scene]):
             kinds=tuple(kind for shot in record.shots for kind in shot.kinds),
         )
 
+    def seen_kinds(self, index: int) -> frozenset[str]:
+        """Classes of everything annotated in a scene."""
+        return frozenset(kind for shot in self.records[index].shots for kind in shot.kinds)
+
     def _picture(self, shot: Shot) -> Image:
         found = self._media.picture(shot.picture) if self._media else None
         if found is None:

@@ -44,3 +44,8 @@ class WorldScenes(Sequence["Scene"]):
         if isinstance(numbers, range):
             return [self[number] for number in numbers]
         return self.world.scene(numbers, self.sounding, self.silent, layout=self.layout)
+
+    def seen_kinds(self, index: int) -> frozenset[str]:
+        """Kinds of all things of a scene, sounding or silent."""
+        cast = self.world.cast(range(self.length)[index], self.sounding, self.silent, self.layout)
+        return frozenset(thing.kind for thing in cast)

@@ -1,0 +1,266 @@
+"""`soundwhere evaluate`: score methods on a benchmark, beside answers without eyes or ears."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from soundwhere.cli.options import FLAG, named, parse, say
+from soundwhere.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from soundwhere.engine.constant import Constant
+    from soundwhere.engine.evaluation import Evaluation
+    from soundwhere.engine.probes import Method
+    from soundwhere.engine.subject import Places, Subject
+    from soundwhere.metrics.presets import Preset
+    from soundwhere.metrics.report import Table
+
+DESCRIPTION = """\
+Score methods on a benchmark. Answers that see and hear nothing, the model without its sound, and what stands out to
+its eye alone are always scored beside it. A run that was stopped goes on where it was.
+
+Examples:
+  soundwhere evaluate --benchmark real-duet --data real-duet/ --model runs/first
+  soundwhere evaluate --benchmark synthetic --layout free --model runs/first runs/second --figure made-up-1000002-3
+  soundwhere evaluate --benchmark vggsound-duet --data clips/ --annotations annotations/ --model runs/first \\
+      --allow-missing --compare
+  soundwhere evaluate --benchmark vggsound-duet --annotations annotations/ --input-free
+  soundwhere evaluate --benchmark folder --data mine/ --predictions heatmaps/
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to score, on what, and how."""
+
+    benchmark: Annotated[str, tyro.conf.arg(metavar="NAME")]
+    """Its name; a wrong one lists all."""
+    model: Annotated[tuple[str, ...], named("MODEL ...")] = ()
+    """Models: names, files written by `soundwhere train`, or folders of runs."""
+    predictions: Annotated[Path | None, named("DIR")] = None
+    """Score heatmaps in this folder: SCENE.npz with `maps` (K, H, W), or SCENE_0.png, SCENE_1.png and so on."""
+    input_free: Annotated[bool, *FLAG] = False
+    """Score only answers without input; annotations are enough, media may be missing."""
+    data: Annotated[Path | None, named("DIR")] = None
+    """Folder of the media or of the data set."""
+    annotations: Annotated[Path | None, named("DIR")] = None
+    """Folder of the annotation files; by default `annotations` in --data, or --data itself."""
+    split: Literal["val", "test"] = "test"
+    """val to choose by, test to report, where a benchmark has both."""
+    limit: Annotated[int | None, named("N")] = None
+    """Score the first N scenes only."""
+    solo: Annotated[bool, *FLAG] = False
+    """Let one source of each scene sound alone, the others being seen only."""
+    allow_missing: Annotated[bool, *FLAG] = False
+    """Go on without scenes whose media, masks or predictions are missing."""
+    preset: str = "scav"
+    """Whose evaluation: scav, scav-source-wise, lvs, ez-vsl, avgn, noprior, dsol, dsol-synthetic, t-vsl or jsa."""
+    rule: Annotated[str | None, named("RULE")] = None
+    """Binarise by another rule than the preset's: minmax-0.5, median, max-fraction-0.2, fixed-0.6, top-area-0.25."""
+    protocol: Annotated[Literal["frame-wise", "source-wise"] | None, named("{frame-wise,source-wise}")] = None
+    """Compare over the whole picture, or in the frame of each source only, whatever the preset does."""
+    out: Annotated[Path | None, named("DIR")] = None
+    """Folder of the results; by default evaluation/NAME."""
+    compare: Annotated[bool, *FLAG] = False
+    """Print published results beside ours."""
+    figure: Annotated[tuple[str, ...], named("SCENE ...")] = ()
+    """Draw these scenes as figure.png: truth, every other method, each map of the last one."""
+    page: Annotated[bool, *FLAG] = True
+    """Leave out report.html, which needs matplotlib."""
+    batch: int = 16
+    """Scenes at a time."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    masks: Annotated[Path | None, named("DIR")] = None
+    """Folder of masks, for benchmarks whose authors publish them apart."""
+    pairing: str = "published"
+    """How clips are paired: published, accessible, random, or the file of a saved list."""
+    seed: int = 0
+    """Of the random pairing."""
+    subset: Literal["all", "heard", "unheard"] = "all"
+    """Classes of VGG-SS."""
+    level: Literal["as-recorded", "equal-rms"] = "as-recorded"
+    """How loud each sound is before sounds are summed."""
+    count: int = 500
+    """How many made-up scenes."""
+    layout: Literal["free", "side-by-side", "stacked"] = "free"
+    """Where made-up things are."""
+    sounding: int = 2
+    """How many made-up things sound."""
+    silent: int = 1
+    """How many made-up things are seen only."""
+
+
+def run(arguments: list[str]) -> int:
+    """Evaluate, write everything to the folder, and print the tables."""
+    options = parse(Options, arguments, "evaluate", description=DESCRIPTION)
+    preset = _check(options)
+
+    from soundwhere.analysis.qualitative import find_scenes, write_figure
+    from soundwhere.cli.show import Bar, print_tables, print_written
+    from soundwhere.distributed import initialise
+    from soundwhere.engine.evaluation import evaluate
+    from soundwhere.engine.evaluation_files import write_results, write_scene_scores, write_tables
+    from soundwhere.engine.predictions import Predictions
+    from soundwhere.engine.probes import InputFreeProbe
+    from soundwhere.engine.subject import choose_scenes, constant_for, load_methods
+    from soundwhere.engine.summary import summarise_evaluation
+    from soundwhere.engine.tables import evaluation_tables
+
+    out = options.out or Path("evaluation") / options.benchmark
+    predictions = None if options.predictions is None else Predictions(options.predictions)
+    places = _places(options)
+    benchmark = places.open()
+    print(benchmark.describe(), flush=True)
+    if benchmark.missing:
+        benchmark.write_missing(out / "missing.csv")
+        say(f"the missing scenes are listed in {out / 'missing.csv'}")
+    subject = choose_scenes(
+        benchmark,
+        limit=options.limit,
+        solo=options.solo,
+        truths_only=options.input_free,
+        allow_missing=options.allow_missing,
+        predictions=predictions,
+    )
+    print(f"{len(subject.names)} scenes are scored", flush=True)
+    drawn = find_scenes(subject.names, options.figure)
+    methods, maps = load_methods(options.model, predictions, subject, preset, initialise(options.device))
+    constant = constant_for(subject, places, maps, preset, out / "scores")
+    with Bar("scoring", len(subject.names), "scenes") as bar:
+        evaluation = evaluate(
+            subject.scenes,
+            subject.names,
+            [*methods, InputFreeProbe(constant, maps)],
+            preset,
+            benchmark.grid,
+            out / "scores",
+            about=subject.about,
+            batch=options.batch,
+            tick=bar.update,
+        )
+    summary = summarise_evaluation(evaluation, constant.best)
+    tables = evaluation_tables(evaluation, summary, f"{options.benchmark}{', solos' if options.solo else ''}")
+    if options.compare:
+        tables += _published(options, evaluation, constant)
+    command = shlex.join(["soundwhere", "evaluate", *arguments])
+    facts = {
+        "command": command,
+        "about": subject.about,
+        "methods": [method.identity for method in methods],
+        "constant": constant.identity,
+        "seeds": {"bootstrap": 0, "random_maps": 0, "random_scenes": 0},
+    }
+    write_results(out / "results.json", benchmark, evaluation, summary, facts)
+    write_scene_scores(out / "scenes.npz", evaluation)
+    write_tables(out, tables)
+    benchmark.write_list(out / "list.csv")
+    if drawn:
+        write_figure(out / "figure.png", [subject.scenes[place] for place in drawn], methods)
+    if options.page:
+        _page(out / "report.html", command, tables, evaluation, subject, methods, constant)
+    print_tables(tables)
+    print_written(out, sorted(path for path in out.iterdir() if path.is_file() and not path.name.startswith(".")))
+    return 0
+
+
+def _check(options: Options) -> Preset:
+    """What can be refused before anything is read, and the preset with its changes."""
+    if not (options.model or options.predictions or options.input_free):
+        raise ConfigError(
+            "Nothing to score was given.",
+            "Give --model, --predictions, or --input-free for the answers that need neither picture nor sound.",
+        )
+    if options.input_free and (options.model or options.predictions or options.figure):
+        raise ConfigError(
+            "--input-free scores answers without input only.",
+            "Leave it out: they are scored beside every model anyway.",
+        )
+    if options.batch < 1 or (options.limit is not None and options.limit < 2):
+        raise ConfigError(
+            f"A batch of {options.batch} and a limit of {options.limit} make no sense.",
+            "Give --batch of at least 1 and --limit of at least 2: a scene is also shown with another one's sound.",
+        )
+    from soundwhere.metrics.binarise import parse_rule
+    from soundwhere.metrics.presets import find_preset
+
+    preset = find_preset(options.preset)
+    if options.rule is not None:
+        rule = str(parse_rule(options.rule))
+        preset = dataclasses.replace(preset, name=f"{preset.name} with {rule}", rule=rule)
+    if options.protocol is not None:
+        domain: Literal["picture", "cropped"] = "picture" if options.protocol == "frame-wise" else "cropped"
+        if domain != preset.domain:
+            name = f"{preset.name}, {options.protocol}"
+            preset = dataclasses.replace(preset, name=name, domain=domain, call="picture")
+    if options.page:
+        from soundwhere.analysis.evaluation_page import require_matplotlib
+
+        require_matplotlib()
+    return preset
+
+
+def _places(options: Options) -> Places:
+    """The benchmark and what was chosen among its options."""
+    from soundwhere.data.benchmarks import catalogue
+    from soundwhere.engine.subject import Places
+
+    names = [field.name for field in dataclasses.fields(catalogue.Options)]
+    chosen = catalogue.Options(**{name: getattr(options, name) for name in names})
+    return Places(options.benchmark, options.data, options.annotations, chosen)
+
+
+def _published(options: Options, evaluation: Evaluation, constant: Constant) -> list[Table]:
+    from soundwhere.metrics.pairs import summarise
+    from soundwhere.metrics.published import compare_published
+
+    preset = evaluation.preset
+    ours = {
+        name: summarise(scores.pairs, preset.levels, preset.meaning)
+        for name, scores in evaluation.scores.items()
+        if len(scores.pairs) and (scores.row.kind == "method" or name == constant.best)
+    }
+    table, warnings = compare_published(options.benchmark, preset, len(evaluation.names), ours)
+    for warning in warnings:
+        say(warning)
+    return [] if table is None else [table]
+
+
+def _page(
+    path: Path,
+    command: str,
+    tables: Sequence[Table],
+    evaluation: Evaluation,
+    subject: Subject,
+    methods: Sequence[Method],
+    constant: Constant,
+) -> None:
+    from soundwhere import __version__
+    from soundwhere.analysis.evaluation_page import write_evaluation_page
+
+    labels = [method.label for method in methods]
+    compared = [*labels[::-1], *(f"{label}, audio-shuffled" for label in labels[::-1]), constant.best]
+    facts = {
+        "command": command,
+        "benchmark": subject.benchmark.describe().splitlines()[0],
+        "scenes scored": str(len(evaluation.names)),
+        "version": f"soundwhere {__version__}",
+    }
+    write_evaluation_page(
+        path,
+        f"Evaluation on {subject.benchmark.name}",
+        facts,
+        tables,
+        evaluation,
+        subject.scenes,
+        methods,
+        [name for name in compared if name in evaluation.scores],
+    )

@@ -1,0 +1,69 @@
+"""What has been scored so far: a line of scalars for each scene, so that a run that was killed goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from soundwhere.files import make_folder, output_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Scorebook:
+    """Lines appended to a file that is named by a hash of the settings; a line that a kill cut short is dropped.
+
+    Args:
+        folder: Where it is kept.
+        settings: Everything the scores depend on, as JSON values; they are the file's first line.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        first = json.dumps({"settings": settings}, sort_keys=True)
+        self.path = folder / f"{hashlib.sha256(first.encode()).hexdigest()[:16]}.jsonl"
+        self._lines: dict[str, Any] = {}
+        try:
+            kept = self._read() if self.path.is_file() else 0
+            make_folder(folder)
+            with self.path.open("ab") as file:
+                file.truncate(kept)
+                if not kept:
+                    file.write(first.encode() + b"\n")
+        except OSError as error:
+            raise output_error(self.path, error) from error
+
+    def __contains__(self, scene: str) -> bool:
+        return scene in self._lines
+
+    def __getitem__(self, scene: str) -> Any:
+        return self._lines[scene]
+
+    def add(self, lines: dict[str, Any]) -> None:
+        """Write down what is known of scenes, by name; those that stand there already are left alone."""
+        new = {scene: value for scene, value in lines.items() if scene not in self._lines}
+        text = "".join(json.dumps([scene, value], allow_nan=False) + "\n" for scene, value in new.items())
+        try:
+            with self.path.open("ab") as file:
+                file.write(text.encode())
+        except OSError as error:
+            raise output_error(self.path, error) from error
+        self._lines.update(new)
+
+    def _read(self) -> int:
+        """Read the lines and say how many bytes are whole."""
+        kept = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file):
+                try:
+                    value = json.loads(line) if line.endswith(b"\n") else None
+                except ValueError:
+                    value = None
+                if value is None:
+                    break
+                if number:
+                    scene, scalars = value
+                    self._lines[scene] = scalars
+                kept += len(line)
+        return kept

@@ -1,0 +1,119 @@
+"""Does an answer listen? Which frames it lights, how much it lights without a reason, and how sure it is of that."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import rankdata
+
+from soundwhere.constants import NEGATIVE_THRESHOLD
+from soundwhere.metrics import kernels
+from soundwhere.metrics.bootstrap import DRAWS, Interval
+from soundwhere.metrics.frames import Grid, cut, frame_of_source
+from soundwhere.metrics.functional import to_numpy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    Values = NDArray[np.float64]
+
+GATE: Final = NEGATIVE_THRESHOLD
+"""A map counts as lit where it reaches this: training calls less background."""
+
+
+class FramesFound(NamedTuple):
+    """Whether one scene's sounding frames were found, and what chance would find, each in [0, 1].
+
+    Attributes:
+        by_peak: The frames with the highest peaks are exactly the sounding ones.
+        by_mass: The frames with the most heat are exactly the sounding ones.
+        peak: Share of the highest pixels that lie in a sounding frame.
+        chance: `by_peak` and `by_mass` of frames drawn at random.
+        chance_peak: `peak` of a frame drawn at random.
+    """
+
+    by_peak: float
+    by_mass: float
+    peak: float
+    chance: float
+    chance_peak: float
+
+
+def frames_found(maps: Tensor, truth: Tensor, grid: Grid) -> list[FramesFound | None]:
+    """Whether the frames that an answer lights are those that sound.
+
+    Peaks are those of the maps as they are, whichever is higher; for the heat, each map is stretched to [0, 1] first,
+    so that a faint second map counts as much as the first.
+
+    Args:
+        maps: Heatmaps of the picture, shape (B, K, H, W).
+        truth: Sounding objects, shape (B, M, H, W), bool.
+        grid: Rows and columns of frames in the picture.
+
+    Returns:
+        None for scenes in which every frame sounds: there is nothing to find.
+    """
+    heat = maps.float()
+    frames = cut(heat, grid)  # (B, K, F, h, w)
+    low, high = frames.amin((2, 3, 4), keepdim=True), frames.amax((2, 3, 4), keepdim=True)
+    mass = ((frames - low) / (high - low).clamp_min(1e-12)).sum((1, 3, 4))
+    peaks = frames.amax((1, 3, 4))
+    sounding = torch.zeros_like(mass, dtype=torch.bool).scatter_(1, frame_of_source(truth, grid), True)
+    found: list[FramesFound | None] = []
+    for own, mass_row, peak_row, scene in zip(sounding, mass, peaks, frames, strict=True):
+        if own.all():
+            found.append(None)
+            continue
+        pixels = to_numpy(scene.amax(0))  # (F, h, w)
+        in_frame = np.broadcast_to(to_numpy(own)[:, None, None], pixels.shape)
+        by_peak, by_mass = (_same(row, own) for row in (peak_row, mass_row))
+        peak = kernels.pointing_game(pixels, in_frame)
+        count = int(own.sum())
+        found.append(FramesFound(by_peak, by_mass, peak, 1 / comb(len(own), count), count / len(own)))
+    return found
+
+
+def lit_share(maps: Tensor, gate: float = GATE) -> Tensor:
+    """Share of the picture that any map (B, K, h, w) lights to at least `gate`, shape (B,)."""
+    return (maps.amax(1) >= gate).double().mean((-2, -1))
+
+
+def confidence(maps: Tensor) -> Tensor:
+    """How surely something sounds: the highest value of any map (B, K, h, w), clamped to [0, 1], shape (B,)."""
+    return maps.flatten(1).amax(1).clamp(0, 1).double()
+
+
+def auroc(positive: Values, negative: Values) -> float:
+    """Chance that a positive has a higher value than a negative, ties counting half.
+
+    >>> auroc(np.array([0.9, 0.5]), np.array([0.5, 0.1]))
+    0.875
+    """
+    ranks = rankdata(np.concatenate([positive, negative]))
+    n = len(positive)
+    return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * len(negative)))
+
+
+def mean_interval(values: Values, draws: int = DRAWS, seed: int = 0) -> Interval:
+    """The mean of one value per scene with its 95 % bootstrap interval."""
+    rng = np.random.default_rng(seed)
+    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
+    return Interval(float(values.mean()), *map(float, np.quantile(means, [0.025, 0.975])))
+
+
+def auroc_interval(positive: Values, negative: Values, draws: int = DRAWS, seed: int = 0) -> Interval:
+    """The AUROC of two values per scene (N,) with its 95 % interval, each draw taking the same scenes for both."""
+    rng = np.random.default_rng(seed)
+    rows = (rng.integers(len(positive), size=len(positive)) for _ in range(draws))
+    drawn = [auroc(positive[row], negative[row]) for row in rows]
+    return Interval(auroc(positive, negative), *map(float, np.quantile(drawn, [0.025, 0.975])))
+
+
+def _same(score: Tensor, sounding: Tensor) -> float:
+    """1 if the frames with the best scores (F,) are the sounding ones (F,), else 0."""
+    best = score.argsort(descending=True, stable=True)[: int(sounding.sum())]
+    return float(sounding[best].all())
