@@ -34,9 +34,9 @@ _BINS: Final = 8
 _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
 <style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 96rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
 table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }}
-td, th {{ padding: .2rem .7rem; text-align: right; white-space: nowrap }}
+td, th {{ padding: .2rem .5rem; text-align: right; white-space: nowrap }}
 td:nth-child(-n+2), th:nth-child(-n+2) {{ text-align: left }}
 tr:first-child {{ border-bottom: 2px solid #222 }} tr.group td {{ border-top: 1px solid #bbb }}
 small, .note {{ color: #666 }} .note {{ margin: .2rem 0 }} img {{ max-width: 100% }} dt {{ float: left; width: 9rem }}
@@ -55,7 +55,9 @@ def require_matplotlib() -> None:
         MissingExtraError: matplotlib is not installed.
     """
     if find_spec("matplotlib") is None:
-        raise MissingExtraError("matplotlib", "report")
+        error = MissingExtraError("matplotlib", "report")
+        error.remedy += "\nOr leave the page out with --no-page."
+        raise error
 
 
 def write_evaluation_page(

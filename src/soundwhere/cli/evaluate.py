@@ -162,7 +162,8 @@ def run(arguments: list[str]) -> int:
     write_results(out / "results.json", benchmark, evaluation, summary, facts)
     write_scene_scores(out / "scenes.npz", evaluation)
     write_tables(out, tables)
-    benchmark.write_list(out / "list.csv")
+    listed = dataclasses.replace(benchmark, scenes=benchmark.truths) if options.input_free else benchmark
+    listed.write_list(out / "list.csv")
     if drawn:
         write_figure(out / "figure.png", [subject.scenes[place] for place in drawn], methods)
     if options.page:

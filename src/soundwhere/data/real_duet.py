@@ -52,7 +52,10 @@ class RealDuet:
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
         if not self.root.is_dir():
-            raise DataError(f"{self.root} is no folder.", "Give the folder of the real-duet set with --root.")
+            raise DataError(
+                f"{self.root} is no folder.",
+                "Give the folder of the real-duet set: --root to train, --data to evaluate.",
+            )
 
     def clips(self, split: Split) -> Clips:
         """The single-source clips of a split. Opens `clips.csv` only, and of it no labels."""

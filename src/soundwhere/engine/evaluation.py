@@ -215,11 +215,11 @@ def _facts(scenes: Sequence[Scene], number: int, scene: Scene) -> list[Any]:
 
 
 def _level_difference(scene: Scene) -> float | None:
-    """Decibels between the loudest and the quietest source."""
+    """Decibels between the loudest and the quietest source, to a hundredth: less is rounding of the samples."""
     if not 2 <= len(scene.sounds) == len(scene.masks):
         return None
     levels = np.sqrt(np.square(scene.sounds, dtype=np.float64).mean(axis=1))
-    return float(20 * np.log10(levels.max() / levels.min())) if levels.min() > 0 else None
+    return round(float(20 * np.log10(levels.max() / levels.min())), 2) if levels.min() > 0 else None
 
 
 def _absent(scenes: Sequence[Scene]) -> list[int | None]:

@@ -41,11 +41,13 @@ class Row:
         kind: A method as it is meant to be used, or which kind of control; `negative` is sound of absent classes, which
             has no truth and is only asked how much it lights.
         method: Label of the method a control belongs to; empty for answers without input.
+        variant: One of several like it that was not chosen: shown in the main table only.
     """
 
     name: str
     kind: Kind
     method: str = ""
+    variant: bool = False
 
 
 class View:
@@ -237,8 +239,8 @@ class InputFreeProbe:
     @property
     def rows(self) -> tuple[Row, ...]:
         """Constant blobs of every width, everything on, random smooth maps."""
-        names = (*self._constant.rows, "everything on", "random smooth maps")
-        return tuple(Row(name, "input-free") for name in names)
+        constant = (Row(name, "input-free", variant=name != self._constant.best) for name in self._constant.rows)
+        return (*constant, Row("everything on", "input-free"), Row("random smooth maps", "input-free"))
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -73,7 +73,11 @@ def summarise_evaluation(
             if (shuffled := f"{name}, audio-shuffled") in scored
         },
         differences={f"{a} - {b}": sampler.difference(scored[a].pairs, scored[b].pairs) for a, b in rivals},
-        frames={name: found for name, scores in scored.items() if (found := sampler.frames(scores))},
+        frames={
+            name: found
+            for name, scores in scored.items()
+            if not scores.row.variant and (found := sampler.frames(scores))
+        },
         negatives={
             name: sampler.negatives(scores, evaluation.scores.get(f"{name}, absent sound"))
             for name, scores in evaluation.scores.items()

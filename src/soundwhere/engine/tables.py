@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from soundwhere.metrics.listening import GATE
@@ -62,7 +63,10 @@ def _scores(evaluation: Evaluation, summary: Summary, title: str) -> Table:
         f"drop: {figure_name(column)} with the scene's own sound minus with another's, paired; "
         "a model whose drop is not above 0 does not listen."
     )
-    return Table(title, (*map(figure_name, names), f"drop {figure_name(column)}"), tuple(rows), (how, drop))
+    made_by = Counter(kind for facts in evaluation.facts for kind in facts.mask_kinds)
+    masks = "Masks: " + ", ".join(f"{count} {kind}" for kind, count in sorted(made_by.items())) + "."
+    notes = (how, drop, masks) if made_by else (how, drop)
+    return Table(title, (*map(figure_name, names), f"drop {figure_name(column)}"), tuple(rows), notes)
 
 
 def _frames(evaluation: Evaluation, summary: Summary) -> Table:

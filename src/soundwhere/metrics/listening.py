@@ -55,7 +55,8 @@ def frames_found(maps: Tensor, truth: Tensor, grid: Grid) -> list[FramesFound | 
         grid: Rows and columns of frames in the picture.
 
     Returns:
-        None for scenes in which every frame sounds: there is nothing to find.
+        None for scenes in which every frame sounds, so that there is nothing to find, and for those with an empty mask,
+        whose frame is not known.
     """
     heat = maps.float()
     frames = cut(heat, grid)  # (B, K, F, h, w)
@@ -63,9 +64,10 @@ def frames_found(maps: Tensor, truth: Tensor, grid: Grid) -> list[FramesFound | 
     mass = ((frames - low) / (high - low).clamp_min(1e-12)).sum((1, 3, 4))
     peaks = frames.amax((1, 3, 4))
     sounding = torch.zeros_like(mass, dtype=torch.bool).scatter_(1, frame_of_source(truth, grid), True)
+    known = truth.flatten(2).any(2).all(1)
     found: list[FramesFound | None] = []
-    for own, mass_row, peak_row, scene in zip(sounding, mass, peaks, frames, strict=True):
-        if own.all():
+    for own, mass_row, peak_row, scene, complete in zip(sounding, mass, peaks, frames, known, strict=True):
+        if own.all() or not complete:
             found.append(None)
             continue
         pixels = to_numpy(scene.amax(0))  # (F, h, w)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from soundwhere.cli import evaluate
+from soundwhere.cli.main import run
+from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
+from soundwhere.metrics.presets import PRESETS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+WORLD = ["evaluate", "--benchmark", "synthetic", "--count", "4", "--out", "out"]
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose the constant pair by few scenes."""
+    monkeypatch.setattr("soundwhere.engine.constant._ENOUGH", 4)
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_two_models_on_the_made_up_world(folder: Path, model_path: Path, capsys: Capture) -> None:
+    other = shutil.copy(model_path, folder / "other.safetensors")
+    names = [f"made-up-1000002-{number}" for number in range(4)]
+    command = [*WORLD, "--model", str(model_path), str(other), "--figure", names[1], names[3], "--compare"]
+    assert run(command) == 0
+    out, err = capsys.readouterr()
+    for expected in ("tiny, audio-shuffled", "tiny, silence", "other, picture-shuffled", "other, feature norm"):
+        assert expected in out
+    for expected in ("best on val", "everything on", "random smooth maps", "tiny - other", "drop CAP", "AUROC"):
+        assert expected in out
+    assert "no results on synthetic" in err
+    made = {path.name for path in (folder / "out").iterdir()}
+    files = {"results.json", "scenes.npz", "tables.md", "tables.tex", "report.html", "figure.png", "list.csv", "scores"}
+    assert made == files
+    result = json.loads((folder / "out" / "results.json").read_text())
+    assert result["benchmark"]["scenes_scored"] == 4
+    assert result["preset"]["rule"] == "minmax-0.5"
+    assert result["command"].startswith("soundwhere evaluate --benchmark synthetic")
+    assert [method["label"] for method in result["methods"]] == ["tiny", "other"]
+    assert result["differences"]["tiny - other"]["cap"] == {"value": 0, "low": 0, "high": 0}  # the same weights
+    score = result["scores"]["tiny"]["cap"]
+    assert score["low"] <= score["value"] <= score["high"]
+    with np.load(folder / "out" / "scenes.npz") as arrays:
+        assert arrays["scenes"].tolist() == names
+        assert arrays["rows"][0] == "tiny"
+        assert arrays["0/ap"].mean() == pytest.approx(score["value"])
+    page = (folder / "out" / "report.html").read_text()
+    assert page.count("<img") == 4  # score against size; best, worst and random scenes
+    assert 'src="http' not in page
+    with Image.open(folder / "out" / "figure.png") as figure:
+        assert figure.width > 4 * 224  # truth, tiny, other 1, other 2
+        assert figure.height > 2 * 224
+
+    before = result
+    assert run(command) == 0  # goes on from what is there: nothing to do
+    assert json.loads((folder / "out" / "results.json").read_text()) == before
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_predictions_of_others(folder: Path, capsys: Capture) -> None:
+    maps = folder / "theirs"
+    maps.mkdir()
+    scenes = open_benchmark("synthetic", options=Options(count=4)).scenes
+    for number, scene in enumerate(scenes):
+        if number == 1:
+            for k, mask in enumerate(scene.masks):
+                Image.fromarray(mask).convert("L").save(maps / f"{scene.name}_{k}.png")
+        elif number < 3:
+            np.savez(maps / f"{scene.name}.npz", maps=scene.masks[::-1].astype(np.float32))
+    command = [*WORLD, "--predictions", "theirs", "--no-page"]
+    assert run(command) == 2
+    assert "maps of 3 of 4 scenes; first missing: made-up-1000002-3" in capsys.readouterr().err
+    assert run([*command, "--allow-missing"]) == 0
+    result = json.loads((folder / "out" / "results.json").read_text())
+    assert result["benchmark"]["scenes_scored"] == 3
+    assert result["scores"]["theirs"]["cap"]["value"] == pytest.approx(1)
+    assert result["scores"]["theirs"]["ciou@0.5"]["value"] == 1
+    assert not (folder / "out" / "report.html").exists()
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_answers_without_input_need_no_media(folder: Path, shared: Path, capsys: Capture) -> None:
+    """The first of the 5 158 published duets; the folder of annotations is all there is."""
+    annotations = str(shared / "data" / "annotations")
+    command = [
+        "evaluate",
+        "--benchmark",
+        "vggsound-duet",
+        "--annotations",
+        annotations,
+        "--limit",
+        "40",
+        "--out",
+        "out",
+    ]
+    assert run([*command, "--input-free", "--compare", "--no-page"]) == 0
+    out, err = capsys.readouterr()
+    assert "0 of 5 158 scenes usable" in out
+    assert "constant pair, sigma 70 px" in out
+    assert "SCAV, joint training" in out
+    assert "Warning" in err
+    assert len((folder / "out" / "missing.csv").read_text().splitlines()) == 5159
+    assert run([*command, "--model", "scav-tiny"]) == 2
+    assert "--data" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize("extra", [["--preset", "avgn"], ["--protocol", "source-wise", "--rule", "median"], ["--solo"]])
+def test_other_protocols(folder: Path, model_path: Path, extra: list[str]) -> None:
+    side_by_side = [*WORLD, "--layout", "side-by-side", "--silent", "0", "--no-page", "--model", str(model_path)]
+    assert run([*side_by_side, *extra]) == 0
+    result = json.loads((folder / "out" / "results.json").read_text())
+    assert result["preset"]["domain"] == {"--preset": "frame", "--protocol": "cropped", "--solo": "picture"}[extra[0]]
+    assert result["about"]["solo"] == (extra == ["--solo"])
+    assert bool(result["frames"]) == (extra == ["--solo"])
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_scenes_without_a_source_are_negatives(folder: Path, model_path: Path, capsys: Capture) -> None:
+    assert run([*WORLD, "--sounding", "0", "--silent", "2", "--model", str(model_path)]) == 0
+    result = json.loads((folder / "out" / "results.json").read_text())
+    assert result["scores"] == {}
+    assert set(result["negatives"]["tiny"]) == {"absent_lit", "absent_confidence"}
+    assert "Sound of absent classes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--benchmark", "nowhere", "--input-free"], "Choose one of: real-duet, real-trio, synthetic"),
+        (
+            ["--benchmark", "synthetic", "--input-free", "--preset", "mine"],
+            "Choose one of: scav, scav-source-wise, lvs",
+        ),
+        (["--benchmark", "synthetic", "--input-free", "--rule", "half"], "minmax, max-fraction, fixed, top-area"),
+        (["--benchmark", "synthetic"], "Nothing to score"),
+        (["--benchmark", "synthetic", "--input-free", "--model", "scav-tiny"], "without input only"),
+        (["--benchmark", "synthetic", "--input-free", "--limit", "1"], "--limit"),
+        (["--benchmark", "synthetic", "--input-free", "--count", "1"], "At least 2"),
+        (["--benchmark", "synthetic", "--input-free", "--subset", "heard"], "no option 'subset'"),
+        (["--benchmark", "synthetic", "--count", "2", "--model", "absent.safetensors"], "does not exist"),
+        (["--benchmark", "synthetic", "--predictions", "absent"], "no folder"),
+        (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "no folder"),
+        (["--benchmark", "folder", "--data", ".", "--input-free"], "scenes.csv"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_bad_input(arguments: list[str], message: str, capsys: Capture) -> None:
+    assert run(["evaluate", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_unknown_scene_of_the_figure(model_path: Path, capsys: Capture) -> None:
+    assert run([*WORLD, "--model", str(model_path), "--figure", "somewhere"]) == 2
+    assert "made-up-1000002-0" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_matplotlib_the_page_can_be_left_out(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soundwhere.analysis.evaluation_page.find_spec", lambda _: None)
+    assert run([*WORLD, "--input-free"]) == 2
+    err = capsys.readouterr().err
+    assert "soundwhere[report]" in err
+    assert "--no-page" in err
+
+
+def test_the_help_names_every_preset(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        run(["evaluate", "--help"])
+    words = capsys.readouterr().out.replace("\n", " ")
+    assert all(name in words for name in PRESETS)
+    assert evaluate.Options("x").preset in PRESETS
