@@ -1,0 +1,55 @@
+"""How well annotators agree: the overlap of their masks on frames that two of them did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from soundwhere.data.annotation.rle import decode_rle
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from soundwhere.annotate.events import Work
+    from soundwhere.annotate.store import Store
+
+
+def mask_of(work: Work, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """The mask of a task: the union of its objects, shape (H, W), bool."""
+    mask = np.zeros(size, np.bool_)
+    for part in work.objects:
+        mask |= decode_rle(part["mask"])
+    return mask
+
+
+def mask_iou(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+    """Intersection over union; 1 for two empty masks.
+
+    >>> mask_iou(np.array([[True, True]]), np.array([[True, False]]))
+    0.5
+    """
+    union = int((first | second).sum())
+    return int((first & second).sum()) / union if union else 1.0
+
+
+def agreement(store: Store) -> dict[str, Any]:
+    """Mask IoU between the two annotators of each doubly annotated frame.
+
+    Returns:
+        `frames` (how many), `mean`, `median`, `share_over_0_7`, all None without any, and `each`, by clip.
+    """
+    each = {
+        frame.name: mask_iou(mask_of(first, frame.size), mask_of(second, frame.size))
+        for frame, first, second in store.doubles()
+    }
+    values = np.array(list(each.values()))
+    if not values.size:
+        return {"frames": 0, "mean": None, "median": None, "share_over_0_7": None, "each": {}}
+    return {
+        "frames": len(each),
+        "mean": round(float(values.mean()), 4),
+        "median": round(float(np.median(values)), 4),
+        "share_over_0_7": round(float((values > 0.7).mean()), 4),
+        "each": {name: round(value, 4) for name, value in each.items()},
+    }

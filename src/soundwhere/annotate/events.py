@@ -1,0 +1,195 @@
+"""What annotators decide, as events; what follows from them is computed.
+
+A task is one pass over one frame. Its events are only ever appended, undoing included, so that whoever reads them in
+order knows everything: which objects there are, what is being drawn, what can be undone, who said so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from soundwhere.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+DECISIONS: Final = frozenset({"prompt", "object", "clear", "unsure", "done"})
+"""What an annotator does, all of which can be undone."""
+
+REVIEWS: Final = frozenset({"accept", "reopen"})
+"""What a second person says about a finished task."""
+
+KINDS: Final = DECISIONS | REVIEWS | {"undo", "redo"}
+
+State = Literal["todo", "begun", "done", "unsure", "accepted", "reopened"]
+
+STATES: Final[tuple[State, ...]] = ("todo", "begun", "done", "unsure", "accepted", "reopened")
+FINISHED: Final = frozenset({"done", "accepted"})
+"""States in which a task has a mask to export."""
+
+_MOST_POINTS = 200
+_MOST_STROKES = 400
+_MOST_STROKE_POINTS = 5_000
+
+
+@dataclass(frozen=True)
+class Event:
+    """One decision.
+
+    Attributes:
+        number: Grows over the whole store; the number of a task's last event is the task's revision.
+        task: What it is about.
+        annotator: Who decided.
+        at: When, seconds since 1970.
+        kind: What was done.
+        body: With what: prompts, the mask that followed from them, a reason.
+        version: Of this tool.
+        segmenter: Name of the segmenter that masks came from.
+    """
+
+    number: int
+    task: int
+    annotator: str
+    at: float
+    kind: str
+    body: Mapping[str, Any]
+    version: str
+    segmenter: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where a task stands.
+
+    Attributes:
+        revision: Number of the last event; 0 if there is none.
+        objects: Bodies of the confirmed objects, each with `prompts` and `mask` (run lengths).
+        draft: Prompts of the object that is being drawn.
+        state: What remains to be done.
+        reason: Why it cannot be told, or what the reviewer wrote.
+        annotators: Who decided something, in the order of their first decision.
+        reviewer: Who accepted or reopened it last.
+        undoable: Kind of the decision that undo takes back, if any.
+        redoable: Kind of the decision that redo brings back, if any.
+    """
+
+    revision: int = 0
+    objects: tuple[Mapping[str, Any], ...] = ()
+    draft: Mapping[str, Any] = field(default_factory=dict)
+    state: State = "todo"
+    reason: str = ""
+    annotators: tuple[str, ...] = ()
+    reviewer: str = ""
+    undoable: str = ""
+    redoable: str = ""
+
+
+def fold(events: Iterable[Event]) -> Work:
+    """Everything that follows from a task's events, in order."""
+    live: list[Event] = []
+    undone: list[Event] = []
+    review: Event | None = None
+    annotators: dict[str, None] = {}
+    revision = 0
+    for event in events:
+        revision = event.number
+        if event.kind in REVIEWS:
+            review = event
+            continue
+        annotators.setdefault(event.annotator)
+        if event.kind == "undo" and live:
+            undone.append(live.pop())
+        elif event.kind == "redo" and undone:
+            live.append(undone.pop())
+        elif event.kind in DECISIONS:
+            live.append(event)
+            undone.clear()
+    objects: list[Mapping[str, Any]] = []
+    draft: Mapping[str, Any] = {}
+    state: State = "todo"
+    reason = ""
+    for event in live:
+        if event.kind == "prompt":
+            draft = event.body["prompts"]
+            state = "begun" if state in ("todo", "done", "unsure") else state
+        elif event.kind == "object":
+            objects.append(event.body)
+            draft, state = {}, "begun"
+        elif event.kind == "clear":
+            objects, draft, state = [], {}, "todo"
+        elif event.kind == "unsure":
+            objects, draft, state, reason = [], {}, "unsure", str(event.body.get("reason", ""))
+        elif event.kind == "done":
+            draft, state = {}, "done"
+    if state == "begun" and not objects and not any(draft.values()):
+        state = "todo"
+    if review is not None:
+        state, reason = _reviewed(state, reason, review, live)
+    return Work(
+        revision=revision,
+        objects=tuple(objects),
+        draft=draft,
+        state=state,
+        reason=reason if state in ("unsure", "reopened") else "",
+        annotators=tuple(annotators),
+        reviewer="" if review is None else review.annotator,
+        undoable=live[-1].kind if live else "",
+        redoable=undone[-1].kind if undone else "",
+    )
+
+
+def _reviewed(state: State, reason: str, review: Event, live: list[Event]) -> tuple[State, str]:
+    if review.kind == "accept":
+        return ("accepted", "") if state == "done" else (state, reason)
+    answered = bool(live) and live[-1].number > review.number and state in ("done", "unsure")
+    return (state, reason) if answered else ("reopened", str(review.body.get("reason", "")))
+
+
+def check_prompts(prompts: Any, boxes: int, size: tuple[int, int]) -> dict[str, Any]:
+    """Prompts as they may be stored: every number finite, in the picture, and not too many.
+
+    Args:
+        prompts: `box` and `candidate` (numbers from 0, or None), `points` ([x, y, 1 or 0], ...), `strokes`
+            ({"points": [[x, y], ...], "radius": r, "add": true or false}, ...), all in pixels.
+        boxes: How many boxes the frame has.
+        size: The frame's (height, width).
+
+    Raises:
+        DataError: They are anything else.
+    """
+    try:
+        box, candidate = prompts.get("box"), prompts.get("candidate")
+        points = [[*_place(x, y, size), _one_of(label, (0, 1))] for x, y, label in prompts.get("points", [])]
+        strokes = [_stroke(stroke, size) for stroke in prompts.get("strokes", [])]
+        if len(points) > _MOST_POINTS or len(strokes) > _MOST_STROKES:
+            raise ValueError("too many points or strokes")
+        return {
+            "box": None if box is None else _one_of(box, range(boxes)),
+            "candidate": None if candidate is None else _one_of(candidate, range(3)),
+            "points": points,
+            "strokes": strokes,
+        }
+    except (AttributeError, TypeError, ValueError, KeyError, OverflowError) as error:
+        raise DataError(f"These are no prompts: {error}.", "Reload the page.") from error
+
+
+def _one_of(value: Any, known: Iterable[int]) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in known:
+        raise ValueError(f"{value!r} cannot stand here")
+    return value
+
+
+def _place(x: Any, y: Any, size: tuple[int, int]) -> tuple[float, float]:
+    height, width = size
+    if isinstance(x, str) or isinstance(y, str) or not (0 <= float(x) <= width and 0 <= float(y) <= height):
+        raise ValueError(f"({x}, {y}) does not lie in the picture")
+    return round(float(x), 2), round(float(y), 2)
+
+
+def _stroke(stroke: Mapping[str, Any], size: tuple[int, int]) -> dict[str, Any]:
+    radius = float(stroke["radius"])
+    points = [list(_place(x, y, size)) for x, y in stroke["points"]]
+    if not 0.5 <= radius <= 200 or not 1 <= len(points) <= _MOST_STROKE_POINTS or not isinstance(stroke["add"], bool):
+        raise ValueError("a stroke has a radius of 0.5 to 200, some points, and `add`")
+    return {"points": points, "radius": radius, "add": stroke["add"]}

@@ -1,0 +1,397 @@
+"""The store: frames, tasks and events in one SQLite file.
+
+Events are appended and never changed. What is read often, such as a task's state, is kept beside them in the same
+transaction and can be computed again from them. An event is on the disk before its number is returned: the journal is
+SQLite's write-ahead log, flushed at every commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from soundwhere import __version__
+from soundwhere.annotate.events import DECISIONS, FINISHED, KINDS, REVIEWS, STATES, Event, State, Work, fold
+from soundwhere.errors import DataError, SoundwhereError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from soundwhere.data.annotation.boxes import BoxNorm
+
+LEASE_S: Final = 300.0
+"""How long a task stays with an annotator who does nothing."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS frames (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, boxes TEXT NOT NULL,
+    height INTEGER NOT NULL, width INTEGER NOT NULL, picture TEXT NOT NULL, sound TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS tasks (
+    id INTEGER PRIMARY KEY, frame INTEGER NOT NULL REFERENCES frames(id), pass INTEGER NOT NULL,
+    revision INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'todo', objects INTEGER NOT NULL DEFAULT 0,
+    annotator TEXT NOT NULL DEFAULT '', UNIQUE (frame, pass));
+CREATE TABLE IF NOT EXISTS events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL REFERENCES tasks(id), annotator TEXT NOT NULL,
+    at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, version TEXT NOT NULL, segmenter TEXT NOT NULL,
+    request TEXT NOT NULL UNIQUE);
+CREATE INDEX IF NOT EXISTS events_of_task ON events (task, number);
+CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events never change'); END;
+CREATE TRIGGER IF NOT EXISTS events_last BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events never go'); END;
+CREATE TABLE IF NOT EXISTS leases (task INTEGER PRIMARY KEY, annotator TEXT NOT NULL, until REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS annotators (name TEXT PRIMARY KEY, token TEXT NOT NULL);
+"""
+
+
+class ConflictError(SoundwhereError):
+    """Somebody else has, or has changed, the task; nothing was saved."""
+
+
+@dataclass(frozen=True)
+class FrameRecord:
+    """A frame to annotate.
+
+    Attributes:
+        id: Number, by which it is asked for; never a path.
+        name: The clip's id.
+        kind: Its class.
+        boxes_norm: Boxes as shares of the picture.
+        size: (height, width) in pixels.
+        picture: File name in the project.
+        sound: File name in the project; empty without sound.
+    """
+
+    id: int
+    name: str
+    kind: str
+    boxes_norm: tuple[BoxNorm, ...]
+    size: tuple[int, int]
+    picture: str
+    sound: str
+
+    @property
+    def boxes(self) -> tuple[tuple[float, float, float, float], ...]:
+        """Boxes in pixels, xyxy."""
+        height, width = self.size
+        return tuple((x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in self.boxes_norm)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pass over one frame; the second pass of a doubly annotated frame is a task of its own."""
+
+    id: int
+    frame: int
+    second: bool
+    revision: int
+    state: State
+    objects: int
+    annotator: str
+
+
+class Store:
+    """The annotations of a project. One object may be used by many threads; many processes may open one file.
+
+    Args:
+        path: The SQLite file; made if it is not there.
+
+    Raises:
+        DataError: It is no such file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        try:
+            self._connection().executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{path} cannot be opened: {error}.", "Give a project made by `benchmark init`.") from error
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")  # confirmed means on the disk, also after a power cut
+            connection.execute("PRAGMA foreign_keys = ON")
+            self._local.connection = connection
+        return connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction that holds the only pen from its start."""
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def _rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        return self._connection().execute(query, values).fetchall()
+
+    # Frames and tasks
+
+    def add_frame(
+        self,
+        name: str,
+        kind: str,
+        boxes_norm: Sequence[BoxNorm],
+        size: tuple[int, int],
+        picture: str,
+        sound: str,
+        double: bool = False,
+    ) -> int:
+        """Add a frame and its task, or two tasks if it is to be annotated twice; one that is there stays as it is."""
+        with self._writing() as connection:
+            found = connection.execute("SELECT id FROM frames WHERE name = ?", (name,)).fetchone()
+            if found is not None:
+                return int(found["id"])
+            values = (name, kind, json.dumps(boxes_norm), *size, picture, sound)
+            fields = "name, kind, boxes, height, width, picture, sound"
+            frame = connection.execute(f"INSERT INTO frames ({fields}) VALUES (?, ?, ?, ?, ?, ?, ?)", values).lastrowid
+            for number in range(2 if double else 1):
+                connection.execute("INSERT INTO tasks (frame, pass) VALUES (?, ?)", (frame, number))
+            assert frame is not None
+            return frame
+
+    def frames(self) -> list[FrameRecord]:
+        """Every frame, in the order in which they were added."""
+        return [_frame(row) for row in self._rows("SELECT * FROM frames ORDER BY id")]
+
+    def frame(self, number: int) -> FrameRecord:
+        """One frame."""
+        rows = self._rows("SELECT * FROM frames WHERE id = ?", number)
+        if not rows:
+            raise DataError(f"There is no frame {number}.", "Reload the page.")
+        return _frame(rows[0])
+
+    def tasks(self) -> list[Task]:
+        """Every task, in the order of the frames; second passes come last."""
+        return [_task(row) for row in self._rows("SELECT * FROM tasks ORDER BY pass, frame")]
+
+    def task(self, number: int) -> Task:
+        """One task."""
+        rows = self._rows("SELECT * FROM tasks WHERE id = ?", number)
+        if not rows:
+            raise DataError(f"There is no task {number}.", "Reload the page.")
+        return _task(rows[0])
+
+    # Leases
+
+    def lease(self, task: int, annotator: str, seconds: float = LEASE_S) -> float:
+        """Take a task, or keep it for longer.
+
+        Returns:
+            Until when, seconds since 1970.
+
+        Raises:
+            ConflictError: Somebody else has it, or made the other pass over the same frame.
+        """
+        with self._writing() as connection:
+            return self._take(connection, task, annotator, seconds)
+
+    def _take(self, connection: sqlite3.Connection, task: int, annotator: str, seconds: float) -> float:
+        now = time.time()
+        held = connection.execute("SELECT * FROM leases WHERE task = ?", (task,)).fetchone()
+        if held is not None and held["annotator"] != annotator and held["until"] > now:
+            raise ConflictError(
+                f"{held['annotator']} is working on this frame.", "Go on to another; it is free again when they leave."
+            )
+        other = connection.execute(
+            "SELECT b.id FROM tasks a JOIN tasks b ON a.frame = b.frame AND a.id != b.id "
+            "WHERE a.id = ? AND b.annotator = ?",
+            (task, annotator),
+        ).fetchone()
+        if other is not None:
+            raise ConflictError("You annotated this frame in the other pass.", "Two people do the two passes.")
+        until = now + seconds
+        connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (task, annotator, until))
+        return until
+
+    def release(self, task: int, annotator: str) -> None:
+        """Give a task back."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM leases WHERE task = ? AND annotator = ?", (task, annotator))
+
+    def leased(self) -> dict[int, str]:
+        """Who works on which task now."""
+        rows = self._rows("SELECT task, annotator FROM leases WHERE until > ?", time.time())
+        return {row["task"]: row["annotator"] for row in rows}
+
+    # Events
+
+    def append(
+        self,
+        task: int,
+        annotator: str,
+        kind: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        base: int,
+        request: str | None = None,
+        segmenter: str = "",
+    ) -> Event:
+        """Append a decision; when this returns, it is on the disk.
+
+        Args:
+            task: What it is about.
+            annotator: Who decided.
+            kind: What was done.
+            body: With what.
+            base: The task's revision that the annotator saw.
+            request: A name for this one decision: sent again after a lost answer, it is not saved twice.
+            segmenter: Name of the segmenter in use.
+
+        Raises:
+            ConflictError: The task changed since `base`, is with somebody else, or is finished; nothing was saved.
+        """
+        request = request or secrets.token_hex(16)
+        text = json.dumps(body or {}, separators=(",", ":"), allow_nan=False)
+        with self._writing() as connection:
+            before = connection.execute("SELECT * FROM events WHERE request = ?", (request,)).fetchone()
+            if before is not None:
+                if before["task"] != task or before["annotator"] != annotator or before["kind"] != kind:
+                    raise DataError("Two decisions have one name.", "Reload the page.")
+                return _event(before)
+            self._take(connection, task, annotator, LEASE_S)
+            events = _events(connection, task)
+            self._check(fold(events), annotator, kind, base)
+            at = time.time()
+            number = connection.execute(
+                "INSERT INTO events (task, annotator, at, kind, body, version, segmenter, request) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (task, annotator, at, kind, text, __version__, segmenter, request),
+            ).lastrowid
+            assert number is not None
+            event = Event(number, task, annotator, at, kind, json.loads(text), __version__, segmenter)
+            _note(connection, task, fold([*events, event]))
+        return event
+
+    def _check(self, work: Work, annotator: str, kind: str, base: int) -> None:
+        if kind not in KINDS:
+            raise DataError(f"There is no decision {kind!r}.", "Reload the page.")
+        if base != work.revision:
+            who = work.annotators[-1] if work.annotators else "Somebody"
+            raise ConflictError(
+                f"{who} changed this frame since you opened it; your change was not saved.",
+                "Look at what is there now, then do yours again.",
+            )
+        if kind in REVIEWS:
+            if annotator in work.annotators:
+                raise ConflictError("You annotated this frame yourself.", "Somebody else reviews it.")
+            if kind == "accept" and work.state != "done":
+                raise ConflictError(f"This frame is {work.state}, not done.", "Only what is done can be accepted.")
+        elif work.state == "accepted":
+            raise ConflictError(f"{work.reviewer} accepted this frame.", "A reviewer must reopen it first.")
+        if kind == "undo" and not work.undoable:
+            raise ConflictError("There is nothing to undo.", "")
+        if kind == "redo" and not work.redoable:
+            raise ConflictError("There is nothing to redo.", "")
+        if kind == "done" and not work.objects:
+            raise ConflictError("No object is confirmed yet.", "Confirm one with Space, or press X if you cannot tell.")
+
+    def events(self, task: int | None = None) -> list[Event]:
+        """The events of a task, or all."""
+        if task is not None:
+            return _events(self._connection(), task)
+        return [_event(row) for row in self._rows("SELECT * FROM events ORDER BY number")]
+
+    def work(self, task: int) -> Work:
+        """Where a task stands."""
+        return fold(self.events(task))
+
+    def rebuild(self) -> None:
+        """Compute again from the events what is kept beside them."""
+        with self._writing() as connection:
+            for row in connection.execute("SELECT id FROM tasks").fetchall():
+                _note(connection, row["id"], fold(_events(connection, row["id"])))
+
+    # Who and how much
+
+    def invite(self, name: str) -> str:
+        """Give a name a new token, which is returned this once and stored as its hash only."""
+        token = secrets.token_urlsafe(24)
+        with self._writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO annotators VALUES (?, ?)", (name, _hash(token)))
+        return token
+
+    def invited(self) -> list[str]:
+        """Names that have a token."""
+        return [row["name"] for row in self._rows("SELECT name FROM annotators ORDER BY name")]
+
+    def knows(self, name: str, token: str) -> bool:
+        """Whether the token is this name's."""
+        rows = self._rows("SELECT token FROM annotators WHERE name = ?", name)
+        return bool(rows) and secrets.compare_digest(rows[0]["token"], _hash(token))
+
+    def progress(self) -> dict[str, Any]:
+        """How many tasks are in which state, and who did how much."""
+        states = dict.fromkeys(STATES, 0)
+        states.update((row[0], row[1]) for row in self._rows("SELECT state, COUNT(*) FROM tasks GROUP BY state"))
+        decided = ", ".join(f"'{kind}'" for kind in sorted(DECISIONS))
+        rows = self._rows(
+            "SELECT annotator, COUNT(DISTINCT task) AS frames, SUM(kind = 'object') AS objects, "
+            f"SUM(kind IN ({decided})) AS decisions, SUM(kind IN ('accept', 'reopen')) AS reviews "
+            "FROM events GROUP BY annotator ORDER BY annotator"
+        )
+        return {"states": states, "annotators": [dict(row) for row in rows]}
+
+    def doubles(self) -> list[tuple[FrameRecord, Work, Work]]:
+        """Frames of which both passes are finished, with both."""
+        finished: dict[int, dict[bool, int]] = {}
+        for task in self.tasks():
+            if task.state in FINISHED:
+                finished.setdefault(task.frame, {})[task.second] = task.id
+        both = [(frame, passes) for frame, passes in finished.items() if len(passes) == 2]
+        return [(self.frame(frame), self.work(passes[False]), self.work(passes[True])) for frame, passes in both]
+
+
+def _note(connection: sqlite3.Connection, task: int, work: Work) -> None:
+    """Keep what is read often beside the events."""
+    values = (work.revision, work.state, len(work.objects), work.annotators[0] if work.annotators else "", task)
+    connection.execute("UPDATE tasks SET revision = ?, state = ?, objects = ?, annotator = ? WHERE id = ?", values)
+
+
+def _events(connection: sqlite3.Connection, task: int) -> list[Event]:
+    rows = connection.execute("SELECT * FROM events WHERE task = ? ORDER BY number", (task,))
+    return [_event(row) for row in rows]
+
+
+def _event(row: sqlite3.Row) -> Event:
+    return Event(
+        row["number"],
+        row["task"],
+        row["annotator"],
+        row["at"],
+        row["kind"],
+        json.loads(row["body"]),
+        row["version"],
+        row["segmenter"],
+    )
+
+
+def _frame(row: sqlite3.Row) -> FrameRecord:
+    boxes = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in json.loads(row["boxes"]))
+    size = (row["height"], row["width"])
+    return FrameRecord(row["id"], row["name"], row["kind"], boxes, size, row["picture"], row["sound"])
+
+
+def _task(row: sqlite3.Row) -> Task:
+    return Task(
+        row["id"], row["frame"], row["pass"] == 1, row["revision"], row["state"], row["objects"], row["annotator"]
+    )
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
