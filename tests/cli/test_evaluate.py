@@ -11,6 +11,7 @@ from PIL import Image
 from soundwhere.cli import evaluate
 from soundwhere.cli.main import run
 from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
+from soundwhere.media.audio import write_wav
 from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -134,6 +135,31 @@ def test_scenes_without_a_source_are_negatives(folder: Path, model_path: Path, c
     assert "Sound of absent classes" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("few_draws")
+def test_silent_negatives_are_compared_with_real_pairs(folder: Path, model_path: Path, capsys: Capture) -> None:
+    clips = ("aaaaaaaaaaa_000001", "bbbbbbbbbbb_000002")
+    for place in ("lvs", "slavc", "frames", "audio"):
+        (folder / place).mkdir()
+    for number, clip in enumerate(clips):
+        Image.new("RGB", (40, 30), (100 * number, 50, 0)).save(folder / "frames" / f"{clip}.jpg")
+        write_wav(folder / "audio" / f"{clip}.wav", tone(300 + 400 * number))
+    boxes = [{"file": clip, "class": clip[0], "bbox": [[0.2, 0.2, 0.8, 0.8]]} for clip in clips]
+    (folder / "lvs" / "vggss.json").write_text(json.dumps(boxes))
+    lines = [f"{clips[0]},{clips[1]},non-sounding", f"{clips[1]},{clips[0]},non-sounding"]
+    (folder / "slavc" / "vggss_test_plus_silent.csv").write_text("\n".join(["video,audio,label", *lines]) + "\n")
+    command = ["evaluate", "--benchmark", "silent-negatives", "--data", ".", "--model", str(model_path), "--out", "out"]
+    assert run(command) == 0
+    assert "real pairs: vgg-ss: 2 of 2 scenes usable" in capsys.readouterr().out
+    negatives = json.loads((folder / "out" / "results.json").read_text())["negatives"]["tiny"]
+    assert 0 <= negatives["auroc"]["value"] <= 1
+    assert set(negatives) == {"real_lit", "real_confidence", "absent_lit", "absent_confidence", "auroc"}
+
+
+def tone(hertz: float) -> np.ndarray:
+    """3 s of it."""
+    return (0.2 * np.sin(2 * np.pi * hertz * np.arange(3 * 22_050) / 22_050)).astype(np.float32)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -173,6 +199,12 @@ def test_without_matplotlib_the_page_can_be_left_out(capsys: Capture, monkeypatc
     err = capsys.readouterr().err
     assert "soundwhere[report]" in err
     assert "--no-page" in err
+
+
+def test_two_processes_would_write_over_each_other(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert run([*WORLD, "--input-free"]) == 2
+    assert "one process" in capsys.readouterr().err
 
 
 def test_the_help_names_every_preset(capsys: Capture) -> None:

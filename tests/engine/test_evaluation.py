@@ -13,7 +13,7 @@ from soundwhere.data.synthetic.world import World
 from soundwhere.engine.constant import SIGMAS_PX, Constant, choose_constant
 from soundwhere.engine.evaluate import model_answer
 from soundwhere.engine.evaluation import Evaluation, evaluate
-from soundwhere.engine.probes import InputFreeProbe, ModelProbe, Row, View, weights_digest
+from soundwhere.engine.probes import InputFreeProbe, ModelProbe, OwnProbe, Row, View, weights_digest
 from soundwhere.engine.summary import summarise_evaluation
 from soundwhere.engine.tables import evaluation_tables
 from soundwhere.errors import DataError
@@ -190,6 +190,25 @@ def test_negatives(run: Run) -> None:
     asked = ~np.isnan(evaluation.scores["stub, absent sound"].confidence)
     assert asked.any()
     assert negatives["real_lit"].value == pytest.approx(np.mean(np.array(areas)[asked]))
+
+
+def test_negatives_against_real_pairs_of_other_scenes(run: Run) -> None:
+    silent = WorldScenes(World(6, (SIDE, SIDE), seconds=0.2), 4, sounding=0, silent=1)
+    negative = run(silent, Stub(lambda view: {"stub": torch.full((len(view.scenes), 1, 4, 4), 0.3)}), grid=(1, 1))
+    assert not len(negative.scores["stub"].pairs)
+    alone = summarise_evaluation(negative, draws=20)
+    assert set(alone.negatives["stub"]) == {"absent_lit", "absent_confidence"}
+    assert not alone.scores
+
+    class Drawn(Stub):
+        def own(self, scenes: Any) -> torch.Tensor:
+            return self.answer(View(DUETS, [], scenes))["stub"]
+
+    real = run(DUETS, OwnProbe(Drawn(lambda view: {"stub": truths(view)})))
+    found = summarise_evaluation(negative, real_pairs=real.scores, draws=20).negatives["stub"]
+    assert found["auroc"].value == found["auroc"].low == 1
+    assert found["real_confidence"].value == 1
+    assert found["absent_confidence"].value == pytest.approx(0.3)
 
 
 def test_masks_of_each_kind_are_reported_apart(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from soundwhere.engine.constant import Constant
-    from soundwhere.engine.evaluation import Evaluation
+    from soundwhere.engine.evaluation import Evaluation, RowScores
     from soundwhere.engine.probes import Method
     from soundwhere.engine.subject import Places, Subject
     from soundwhere.metrics.presets import Preset
@@ -115,7 +116,7 @@ def run(arguments: list[str]) -> int:
     from soundwhere.engine.summary import summarise_evaluation
     from soundwhere.engine.tables import evaluation_tables
 
-    out = options.out or Path("evaluation") / options.benchmark
+    out = _out(options)
     predictions = None if options.predictions is None else Predictions(options.predictions)
     places = _places(options)
     benchmark = places.open()
@@ -147,7 +148,8 @@ def run(arguments: list[str]) -> int:
             batch=options.batch,
             tick=bar.update,
         )
-    summary = summarise_evaluation(evaluation, constant.best)
+    real_pairs = _real_pairs(options, places, methods, preset) if benchmark.name == "silent-negatives" else None
+    summary = summarise_evaluation(evaluation, constant.best, real_pairs=real_pairs)
     tables = evaluation_tables(evaluation, summary, f"{options.benchmark}{', solos' if options.solo else ''}")
     if options.compare:
         tables += _published(options, evaluation, constant)
@@ -185,6 +187,8 @@ def _check(options: Options) -> Preset:
             "--input-free scores answers without input only.",
             "Leave it out: they are scored beside every model anyway.",
         )
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("Evaluation runs on one process.", "Start it without torchrun.")
     if options.batch < 1 or (options.limit is not None and options.limit < 2):
         raise ConfigError(
             f"A batch of {options.batch} and a limit of {options.limit} make no sense.",
@@ -217,6 +221,31 @@ def _places(options: Options) -> Places:
     names = [field.name for field in dataclasses.fields(catalogue.Options)]
     chosen = catalogue.Options(**{name: getattr(options, name) for name in names})
     return Places(options.benchmark, options.data, options.annotations, chosen)
+
+
+def _real_pairs(
+    options: Options, places: Places, methods: Sequence[Method], preset: Preset
+) -> dict[str, RowScores] | None:
+    """What the methods say of VGG-SS, whose pictures come with their own sounds: the positives of silent negatives."""
+    from soundwhere.engine.evaluation import evaluate
+    from soundwhere.engine.probes import OwnProbe
+    from soundwhere.engine.subject import choose_scenes
+
+    if not methods or options.predictions is not None:
+        return None
+    benchmark = dataclasses.replace(places, name="vgg-ss").open()
+    print(f"real pairs: {benchmark.describe()}", flush=True)
+    subject = choose_scenes(benchmark, limit=options.limit, allow_missing=options.allow_missing)
+    probes = [OwnProbe(method) for method in methods]
+    folder = _out(options) / "scores"
+    found = evaluate(
+        subject.scenes, subject.names, probes, preset, benchmark.grid, folder, about=subject.about, batch=options.batch
+    )
+    return found.scores
+
+
+def _out(options: Options) -> Path:
+    return options.out or Path("evaluation") / options.benchmark
 
 
 def _published(options: Options, evaluation: Evaluation, constant: Constant) -> list[Table]:

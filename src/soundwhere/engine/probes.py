@@ -301,6 +301,31 @@ class FilesProbe:
         return torch.stack(maps)
 
 
+class OwnProbe:
+    """A method as it is, without its controls.
+
+    Args:
+        method: Whose maps.
+    """
+
+    def __init__(self, method: Method) -> None:
+        self._method = method
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The method's own row."""
+        return (Row(self._method.label, "method", self._method.label),)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """That of the method."""
+        return {"own": self._method.identity}
+
+    def answer(self, view: View) -> dict[str, Tensor]:
+        """The method's maps."""
+        return {self._method.label: self._method.own(view.scenes)}
+
+
 def weights_digest(model: SCAV) -> str:
     """A digest of a model's weights."""
     digest = hashlib.sha256()

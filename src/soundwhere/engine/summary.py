@@ -13,6 +13,8 @@ from soundwhere.metrics.bootstrap import DRAWS, Interval, intervals, paired_diff
 from soundwhere.metrics.listening import FramesFound, auroc_interval, mean_interval
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from soundwhere.engine.evaluation import Evaluation, RowScores
@@ -50,13 +52,19 @@ class Summary:
 
 
 def summarise_evaluation(
-    evaluation: Evaluation, best_constant: str | None = None, *, draws: int = DRAWS, seed: int = 0
+    evaluation: Evaluation,
+    best_constant: str | None = None,
+    *,
+    real_pairs: Mapping[str, RowScores] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> Summary:
     """Summarise an evaluation.
 
     Args:
         evaluation: What was scored.
         best_constant: Name of the row of the best constant answer.
+        real_pairs: For scenes that are all negatives: what each method scored on pictures with their own sound.
         draws: Bootstrap samples of the scenes.
         seed: Decides which scenes are drawn.
     """
@@ -79,7 +87,9 @@ def summarise_evaluation(
             if not scores.row.variant and (found := sampler.frames(scores))
         },
         negatives={
-            name: sampler.negatives(scores, evaluation.scores.get(f"{name}, absent sound"))
+            name: sampler.negatives(
+                scores, evaluation.scores.get(f"{name}, absent sound"), (real_pairs or {}).get(name)
+            )
             for name, scores in evaluation.scores.items()
             if scores.row.kind == "method" and (f"{name}, absent sound" in evaluation.scores or name not in scored)
         },
@@ -107,10 +117,19 @@ class _Sampler:
             return {}
         return {name: self._mean(column) for name, column in zip(FramesFound._fields, known.T, strict=True)}
 
-    def negatives(self, real: RowScores, absent: RowScores | None) -> Figures:
+    def negatives(self, real: RowScores, absent: RowScores | None, other: RowScores | None) -> Figures:
         """Where both were asked; without a row of absent sounds, the scenes themselves are the negatives."""
         if absent is None:
-            return {"absent_lit": self._mean(real.lit), "absent_confidence": self._mean(real.confidence)}
+            found = {"absent_lit": self._mean(real.lit), "absent_confidence": self._mean(real.confidence)}
+            if other is None:
+                return found
+            confidences = other.confidence, real.confidence
+            return {
+                "real_lit": self._mean(other.lit),
+                "real_confidence": self._mean(other.confidence),
+                **found,
+                "auroc": auroc_interval(*confidences, self._draws, self._seed, paired=False),
+            }
         both = ~np.isnan(absent.confidence)
         if not both.any():
             return {}

@@ -107,11 +107,26 @@ def mean_interval(values: Values, draws: int = DRAWS, seed: int = 0) -> Interval
     return Interval(float(values.mean()), *map(float, np.quantile(means, [0.025, 0.975])))
 
 
-def auroc_interval(positive: Values, negative: Values, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """The AUROC of two values per scene (N,) with its 95 % interval, each draw taking the same scenes for both."""
+def auroc_interval(
+    positive: Values, negative: Values, draws: int = DRAWS, seed: int = 0, *, paired: bool = True
+) -> Interval:
+    """The AUROC with its 95 % bootstrap interval.
+
+    Args:
+        positive: One value per scene.
+        negative: One value per scene.
+        draws: Bootstrap samples of the scenes.
+        seed: Decides which scenes are drawn.
+        paired: Both are of the same scenes, and each draw takes the same scenes for both.
+    """
     rng = np.random.default_rng(seed)
-    rows = (rng.integers(len(positive), size=len(positive)) for _ in range(draws))
-    drawn = [auroc(positive[row], negative[row]) for row in rows]
+
+    def draw() -> float:
+        rows = rng.integers(len(positive), size=len(positive))
+        others = rows if paired else rng.integers(len(negative), size=len(negative))
+        return auroc(positive[rows], negative[others])
+
+    drawn = [draw() for _ in range(draws)]
     return Interval(auroc(positive, negative), *map(float, np.quantile(drawn, [0.025, 0.975])))
 
 
