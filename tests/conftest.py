@@ -13,7 +13,7 @@ from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # small tensors: a second thread costs more than it gives, most of all on a busy machine
 
 
 @pytest.fixture(scope="session")

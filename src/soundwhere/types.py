@@ -35,9 +35,11 @@ class Scene:
     Attributes:
         name: Unique within its data set.
         image: RGB, shape (H, W, 3), uint8.
-        sounds: Each source's own sound, already at its level in the mixture, shape (S, N), float32.
-        masks: The sounding objects, shape (S, H, W), bool, in the order of `sounds`. Training never reads them.
-        kinds: Class names in the order of `sounds`. Training never reads them.
+        sounds: Each source's own sound, already at its level in the mixture, shape (S, N), float32; a single row where
+            the sources were recorded together.
+        masks: The sounding objects, shape (S, H, W), bool, in the order of `sounds`; none for a scene that
+            should stay dark. Training never reads them.
+        kinds: Class names in the order of `masks`. Training never reads them.
         silent_masks: Objects that are seen but do not sound, shape (Q, H, W), bool.
     """
 

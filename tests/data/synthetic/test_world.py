@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from soundwhere.constants import CLIP_SAMPLES, MIXING_RMS
 from soundwhere.data.synthetic import KINDS, World, boxes
 from soundwhere.data.synthetic.sounds import SOUNDS
+from soundwhere.data.synthetic.world import LARGEST, SMALLEST
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -106,10 +107,10 @@ def test_things_are_whole_apart_and_of_different_kinds(index, count):
 
 
 def test_sizes_span_what_is_documented():
-    cast = [thing for index in range(300) for thing in World(0, SIZE).cast(index, 2, 1)]
+    cast = [thing for index in range(300) for thing in World(0, SIZE).cast(index, 1, 0)]
     diameters = 2 * np.array([thing.radius for thing in cast]) / 128
-    assert 0.17 < diameters.min() < 0.2
-    assert 0.38 < diameters.max() <= 0.4
+    assert SMALLEST <= diameters.min() < SMALLEST + 0.02
+    assert LARGEST - 0.02 < diameters.max() <= LARGEST
 
 
 def test_things_are_found_all_over_the_picture():
