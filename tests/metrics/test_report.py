@@ -42,5 +42,5 @@ def test_html_is_escaped() -> None:
 
 def test_figures() -> None:
     assert percent(None) == percent(Interval(math.nan, 0, 0)) == Cell("-")
-    assert percent(Interval(-0.01, -0.02, 0.0), signed=True) == Cell("-1.0", "-2.0 to +0.0")
+    assert percent(Interval(-0.01, -0.02, 0.0), signed=True) == Cell("-1.0", "-2.0 to +0.0", "±1.0")
     assert [figure_name(name) for name in ("ciou@0.1", "auc", "unheard-of")] == ["CIoU@0.1", "AUC", "unheard-of"]

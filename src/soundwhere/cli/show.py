@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from soundwhere.metrics.report import Table
 
 _MOST_SPANS = 3  # shown of a source
-_WIDE = 200  # characters of a table that nobody watches being printed
+_WIDEST = 400  # characters of a table
+_SHORT = {"mean IoU": "mIoU", "pointing": "point", "leakage": "leak", "drop CAP": "drop", "drop AUC": "drop"}
 
 
 class Bar:
@@ -94,27 +95,39 @@ def print_written(folder: Path, files: list[Path]) -> None:
 
 
 def print_tables(tables: Sequence[Table]) -> None:
-    """Print tables, each figure over its interval."""
+    """Print tables, each figure over its interval; where the terminal is narrow, over half the interval's width."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDE)
     for table in tables:
-        grid = Grid(title=table.title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        grid.add_column("answer")
-        grid.add_column("kind")
-        for column in table.columns:
-            grid.add_column(column, justify="right" if column != "source" else "left")
-        for place, row in enumerate(table.rows):
-            cells = [Text(cell.text) for cell in row.cells]
-            for text, cell in zip(cells, row.cells, strict=True):
-                if cell.interval:
-                    text.append(f"\n{cell.interval}", style="dim")
-            last = place + 1 == len(table.rows) or table.rows[place + 1].group != row.group
-            grid.add_row(Text(row.label), Text(row.group), *cells, end_section=last)
+        grid = _grid(table)
+        needed = console.measure(grid, options=console.options.update(width=_WIDEST)).maximum
+        if not console.is_terminal:  # nobody watches: as wide as it takes
+            console = Console(highlight=False, width=max(needed, console.width))
+        elif needed > console.width:
+            grid = _grid(table, narrow=True)
+        console.print(Text(table.title, style="bold"))
         console.print(grid)
         for note in table.notes:
             console.print(Text(note, style="dim"))
         console.print()
+
+
+def _grid(table: Table, narrow: bool = False) -> Grid:
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
+    grid.add_column("answer", overflow="fold")
+    if not narrow:
+        grid.add_column("kind")
+    for column in table.columns:
+        short = _SHORT.get(column, column.replace("CIoU@", "@")) if narrow else column
+        grid.add_column(short, justify="left" if column == "source" else "right")
+    for place, row in enumerate(table.rows):
+        cells = [Text(cell.text) for cell in row.cells]
+        for text, cell in zip(cells, row.cells, strict=True):
+            if cell.interval:
+                text.append(f"\n{cell.margin if narrow else cell.interval}", style="dim")
+        last = place + 1 == len(table.rows) or table.rows[place + 1].group != row.group
+        labels = [Text(row.label)] if narrow else [Text(row.label), Text(row.group)]
+        grid.add_row(*labels, *cells, end_section=last)
+    return grid
 
 
 def _sounding(result: Result, source: int) -> str:

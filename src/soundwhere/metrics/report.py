@@ -20,10 +20,11 @@ _NAMES: Final = {
 
 
 class Cell(NamedTuple):
-    """What stands in a cell: the figure, and its interval in small print."""
+    """What stands in a cell: the figure, and its interval in small print (or half its width, where space is short)."""
 
     text: str
     interval: str = ""
+    margin: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,16 @@ def percent(interval: Interval | None, *, signed: bool = False) -> Cell:
     """A share with its interval in percent; a dash for none.
 
     >>> from soundwhere.metrics.bootstrap import Interval
-    >>> percent(Interval(0.604, 0.59, 0.62)), percent(Interval(0.012, -0.01, 0.03), signed=True)
-    (Cell(text='60.4', interval='59.0 to 62.0'), Cell(text='+1.2', interval='-1.0 to +3.0'))
+    >>> percent(Interval(0.604, 0.59, 0.62))
+    Cell(text='60.4', interval='59.0 to 62.0', margin='±1.5')
+    >>> percent(Interval(0.012, -0.01, 0.03), signed=True).interval
+    '-1.0 to +3.0'
     """
     if interval is None or math.isnan(interval.value):
         return Cell("-")
     sign = "+" if signed else ""
     value, low, high = (f"{100 * number:{sign}.1f}" for number in (interval.value, interval.low, interval.high))
-    return Cell(value, f"{low} to {high}")
+    return Cell(value, f"{low} to {high}", f"±{50 * (interval.high - interval.low):.1f}")
 
 
 def to_markdown(table: Table) -> str:
