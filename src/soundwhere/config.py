@@ -98,8 +98,8 @@ class LossConfig:
 
     stage_one: Literal["infonce", "paper"] = "infonce"
     """Form of the stage-1 loss."""
-    stage_two: Literal["paper", "distil"] = "paper"
-    """Stage-2 loss: the paper's source-specific contrast, or distillation of the solo sounds' stage-1 maps."""
+    stage_two: Literal["distil", "paper"] = "distil"
+    """Stage-2 loss: distillation of the solo sounds' stage-1 maps, or the paper's source-specific contrast."""
     teacher: Literal["grow", "algorithm1"] = "grow"
     """How `distil` shapes a solo sound's map: its peak grown over alike cells with strong features, or Algorithm 1."""
     cross_sample_negatives: bool = False

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 HEADS = {"project_visual", "project_audio", "visual_decouplers", "audio_decoupler"}
 
 
-def make(config: ModelConfig, stage: Stage, loss: LossConfig = LossConfig()) -> Objective:  # noqa: B008 - frozen
+PAPER = LossConfig(stage_two="paper")
+
+
+def make(config: ModelConfig, stage: Stage, loss: LossConfig = PAPER) -> Objective:
     torch.manual_seed(0)
     return Objective(SCAV(config), stage, loss)
 
@@ -128,7 +131,10 @@ def test_stage_one_is_the_chosen_form(tiny: ModelConfig, make_batch: Callable[..
 def test_stage_two_is_the_sum_over_both_sources(
     tiny: ModelConfig, make_batch: Callable[..., Batch], cross: bool
 ) -> None:
-    objective, batch = make(tiny, "two", LossConfig(cross_sample_negatives=cross)).eval(), make_batch()
+    objective, batch = (
+        make(tiny, "two", LossConfig(stage_two="paper", cross_sample_negatives=cross)).eval(),
+        make_batch(),
+    )
     model = objective.model
     features, embedding = model.features(batch), model.audio(model.hear(batch.mixture))
     branches = model.decouple(features, embedding, model.spatial_prior(model.similarity(features, embedding), features))
@@ -147,7 +153,7 @@ def test_stage_two_is_the_sum_over_both_sources(
 def test_cross_sample_negatives_look_at_other_samples(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
     batch = make_batch(4)
     for cross in (False, True):
-        objective = make(tiny, "two", LossConfig(cross_sample_negatives=cross)).eval()
+        objective = make(tiny, "two", LossConfig(stage_two="paper", cross_sample_negatives=cross)).eval()
         whole = objective(batch)["loss"]
         halves = (objective(batch[:2])["loss"] + objective(batch[2:])["loss"]) / 2
         assert torch.allclose(whole, halves, atol=1e-4) != cross

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from typing import TYPE_CHECKING
 
 from soundwhere import __version__
@@ -23,6 +24,7 @@ COMMANDS = {
     "demo": "render a made-up clip and localise its two sounds",
     "train": "train a model: stage 1, stage 2, or both",
     "evaluate": "score a model beside the answers that need neither eyes nor ears",
+    "analyse": "run the paper's analyses again: convergence, protocols, theory",
     "world": "write scenes and videos of the made-up world",
     "bench": "measure something on this machine",
     "doctor": "print versions, devices, weights, and what to do about what is missing",
@@ -64,6 +66,7 @@ def run(arguments: list[str]) -> int:
     if arguments[0] in ("-V", "--version"):
         print(f"soundwhere {__version__}")
         return 0
+    warnings.formatwarning = lambda message, *_: f"soundwhere: {message}\n"
     name, rest = (arguments[0], arguments[1:]) if arguments[0] in COMMANDS else ("localise", arguments)
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
