@@ -46,7 +46,7 @@ Options = Annotated[Metrics, tyro.conf.subcommand("metrics")] | Annotated[Seam, 
 
 def run(arguments: list[str]) -> int:
     """Run the command."""
-    options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
+    options: Metrics | Seam = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
     if isinstance(options, Metrics):
         from soundwhere.metrics.bench import bench_metrics
 
@@ -54,7 +54,6 @@ def run(arguments: list[str]) -> int:
         print(f"{result.pairs} pairs: ours {result.ours_s:.1f} s, per-sample loop {result.loop_s:.1f} s")
         print(f"{result.ratio:.1f} times faster; largest difference of a figure {result.largest_difference:.1e}")
         return 0
-    assert isinstance(options, Seam)
     _seam(options)
     return 0
 
