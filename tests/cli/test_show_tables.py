@@ -1,11 +1,15 @@
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 
 from soundwhere.cli import show
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.report import Table, TableRow, percent
+
+if TYPE_CHECKING:
+    import pytest
 
 FIGURES = ("CAP", "CIoU@0.1", "CIoU@0.3", "CIoU@0.5", "AUC", "mean IoU", "pointing", "leakage", "drop CAP")
 CELLS = (percent(Interval(0.511, 0.441, 0.581)),) * len(FIGURES)
