@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from soundwhere.cli.main import run
+from soundwhere.config import CONFIGS
+from soundwhere.metrics.presets import PRESETS
+from soundwhere.models.scav import SCAV
+from soundwhere.models.storage import write_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+SYNTHETIC = ["--benchmark", "synthetic", "--layout", "free", "--limit", "6"]
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training run that kept two copies of its stage 1."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    for seed, name in enumerate(("stage-one", "steps/stage-one-000000", "steps/stage-one-000010")):
+        torch.manual_seed(seed)
+        write_model(folder / f"{name}.safetensors", SCAV(CONFIGS["scav-tiny"]).without_stage_two())
+    return folder
+
+
+def test_convergence(folder: Path, model_path: Path, run_folder: Path, capsys: Capture) -> None:
+    options = [*SYNTHETIC, "--run", str(run_folder), "--gain-db", "6", "--out", "out"]
+    models = [str(model_path), str(run_folder / "stage-one.safetensors")]
+    assert run(["analyse", "convergence", *options, "--model", *models]) == 0
+    out = capsys.readouterr().out
+    for title in ("Dominant against second", "What predicts which source wins", "same source wins", "over the steps"):
+        assert title in out
+    values = json.loads((folder / "out" / "convergence.json").read_text())
+    assert list(values["gaps"])[:2] == ["tiny", "first"]
+    assert [step["step"] for step in values["steps"]] == [0, 10]
+    assert values["paper"]["dominant"]["ciou@0.3"] == 0.617
+    assert values["settings"]["gain_db"] == 6
+    assert values["settings"]["benchmark"] == "synthetic"
+    assert {path.name for path in (folder / "out").iterdir()} == {
+        *("convergence.json", "convergence.md", "convergence.png", "convergence-steps.png")
+    }
+    assert "| the paper, on VGGSound-Duet | dominant | 63.4 |" in (folder / "out" / "convergence.md").read_text()
+
+
+def test_convergence_says_when_a_run_kept_nothing(folder: Path, model_path: Path, capsys: Capture) -> None:
+    (folder / "run").mkdir()
+    (folder / "run" / "stage-one.safetensors").write_bytes(model_path.read_bytes())
+    assert run(["analyse", "convergence", *SYNTHETIC, "--run", "run"]) == 0
+    captured = capsys.readouterr()
+    assert "--keep-every" in captured.err
+    assert "over the steps" not in captured.out
+    assert [path.name for path in folder.iterdir()] == ["run"]  # nothing is written without --out
+
+
+def test_convergence_without_a_model(capsys: Capture) -> None:
+    assert run(["analyse", "convergence", *SYNTHETIC]) == 0
+    out = capsys.readouterr().out
+    assert "constant" in out
+    assert "feature norm" not in out
+
+
+def test_protocols(folder: Path, model_path: Path, capsys: Capture) -> None:
+    assert run(["analyse", "protocols", *SYNTHETIC, "--model", str(model_path), "--out", "out"]) == 0
+    out = capsys.readouterr().out
+    assert "IoU lost to the box" in out
+    values = json.loads((folder / "out" / "protocols.json").read_text())
+    assert list(values["presets"]) == list(PRESETS)
+    assert 0 < values["boxes"]["mean_fill"] < 1
+    assert {path.suffix for path in (folder / "out").iterdir()} == {".json", ".md", ".png"}
+
+
+def test_protocols_of_predictions(folder: Path, capsys: Capture) -> None:
+    import numpy as np
+
+    from soundwhere.data.synthetic.scenes import SPLIT_SEEDS
+
+    (folder / "maps").mkdir()
+    for index in range(6):
+        maps = np.random.default_rng(index).random((2, 7, 7))
+        np.savez(folder / "maps" / f"made-up-{SPLIT_SEEDS['test']}-{index}.npz", maps=maps)
+    assert run(["analyse", "protocols", *SYNTHETIC, "--predictions", "maps"]) == 0
+    captured = capsys.readouterr()
+    assert "avgn" in captured.err
+    assert "maps" in captured.out
+
+
+def test_theory(folder: Path, capsys: Capture) -> None:
+    assert run(["analyse", "theory", "--steps", "20", "--cells", "4", "4", "--out", "out"]) == 0
+    out = capsys.readouterr().out
+    assert "Lemma 1" in out
+    assert "does not hold" in out
+    values = json.loads((folder / "out" / "theory.json").read_text())
+    assert values["settings"]["steps"] == 20
+    assert len(values["trajectories"]) == 4
+    assert all(len(path["c1"]) == 21 for path in values["trajectories"].values())
+    assert len(list((folder / "out").glob("*.png"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["convergence", "--benchmark", "nothing"], "There is no benchmark"),
+        (["convergence", "--benchmark", "synthetic", "--model", "missing.safetensors"], "does not exist"),
+        (["convergence", *SYNTHETIC, "--run", "nowhere"], "stage-one"),
+        (["convergence", *SYNTHETIC, "--gain-db", "-1"], "--gain-db"),
+        (["convergence", "--benchmark", "synthetic", "--limit", "1"], "--limit"),
+        (["convergence", "--benchmark", "real-duet"], "--data"),
+        (["protocols", *SYNTHETIC], "--predictions"),
+        (["convergence", *SYNTHETIC, "--sigma-px", "0"], "--sigma-px"),
+        (["protocols", *SYNTHETIC, "--predictions", "nowhere"], "no folder"),
+        (["theory", "--alpha", "0.5", "1.0"], "exchange them"),
+        (["theory", "--tau", "0"], "greater than 0"),
+    ],
+)
+def test_bad_input(folder: Path, arguments: list[str], words: str, capsys: Capture) -> None:
+    assert run(["analyse", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_unknown_analysis_is_a_usage_error() -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(["analyse", "weather"])
+    assert stopped.value.code == 2
+
+
+def test_figures_need_matplotlib(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run(["analyse", "theory", "--steps", "2", "--cells", "2", "2", "--out", "out"]) == 2
+    assert "soundwhere[report]" in capsys.readouterr().err
+    assert not (folder / "out").exists()
+    assert run(["analyse", "theory", "--steps", "2", "--cells", "2", "2"]) == 0
