@@ -38,7 +38,8 @@ def test_page_figures_and_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     steps = [{"stage": stage, "step": step, "loss": 1 / step} for stage in ("one", "two") for step in (1, 2, 3)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
 
-    page = write_training_report(tmp_path)
+    page, tables = write_training_report(tmp_path)
+    assert [len(table.rows) for table in tables] == [7, 8]
     assert page == tmp_path / "report.html"
     values = json.loads((tmp_path / "report.json").read_text())
     assert values["facts"]["scenes"] == 4

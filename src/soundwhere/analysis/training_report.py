@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Final
 
 import torch
 from PIL import Image as PILImage
@@ -19,8 +18,9 @@ from soundwhere.errors import MissingExtraError
 from soundwhere.files import atomic_path, write_json, write_text
 from soundwhere.media.draw import SOURCE_COLOURS, contact_sheet, outline, overlay
 from soundwhere.metrics.baselines import constant_pair
-from soundwhere.metrics.bootstrap import intervals
+from soundwhere.metrics.bootstrap import Interval, intervals
 from soundwhere.metrics.pairs import PairScores, summarise
+from soundwhere.metrics.report import Table, TableRow, figure_name, percent, to_html, to_markdown
 from soundwhere.models.prior import normalise_range
 from soundwhere.models.registry import load_model
 
@@ -28,34 +28,54 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from soundwhere.metrics.bootstrap import Interval
     from soundwhere.models.scav import SCAV
     from soundwhere.types import Scene
 
 SCENES: Final = 300
+SILENT: Final = 2  # things that are seen but not heard: pointing at any two things is right half of the time
 SHOWN: Final = 8
 COLUMNS: Final = ("cap", "ciou@0.1", "ciou@0.3", "ciou@0.5", "auc", "pointing")
 SIGMAS: Final = (0.08, 0.12, 0.18, 0.25, 0.35)  # of the constant pair, as shares of the picture's side
 
-Table = dict[str, dict[str, "Interval"]]
+TITLES: Final = ("Both sources", "Selective convergence of stage 1")
+# What each control lacks
+KINDS: Final = {
+    "model": "sees and hears",
+    "audio-shuffled": "deaf",
+    "silence": "deaf",
+    "picture-shuffled": "blind",
+    "feature norm": "image-only",
+    "constant pair": "input-free",
+    "constant": "input-free",
+    "random maps": "input-free",
+    "random": "input-free",
+}
 
 
-def write_training_report(run: Path) -> Path:
-    """Score a run's best model on held-out scenes and write `report.html`, `report.json` and their pictures into it."""
+def write_training_report(run: Path) -> tuple[Path, list[Table]]:
+    """Score a run's best model on held-out scenes and write `report.html`, `.json` and `.md` and pictures into it.
+
+    Returns:
+        The page, and the tables on it.
+    """
     model = load_model(run)
     side = model.config.frame_px
     _save_curves(run / "curves.png", run / "metrics.jsonl")  # first, because it needs an extra that may be missing
     # made once, not anew for every answer
-    val, test = (list(WorldScenes(World(seed, (side, side)), SCENES)) for seed in SPLIT_SEEDS.values())
+    val, test = (list(WorldScenes(World(seed, (side, side)), SCENES, silent=SILENT)) for seed in SPLIT_SEEDS.values())
     sigma = best_sigma(val, side)
-    scores = _table(score_with_controls(model, test, sigma))
+    scored = score_with_controls(model, test, sigma)
     gaps = {
         f"{name}, {which} source": pairs
         for name, both in convergence(model, test, sigma).items()
         for which, pairs in zip(("dominant", "second"), both, strict=True)
     }
+    found = {
+        title: {row: _figures(pairs) for row, pairs in rows.items()}
+        for title, rows in zip(TITLES, (scored, gaps), strict=True)
+    }
     facts = {
-        "data": f"made-up world, free layout, 2 sounding and 1 silent thing, seed {SPLIT_SEEDS['test']}",
+        "data": f"made-up world, free layout, 2 sounding and {SILENT} silent things, seed {SPLIT_SEEDS['test']}",
         "split": "test (the constant pair's width was chosen on val)",
         "protocol": "masks, frame-wise, Hungarian matching",
         "binarisation": "minmax-0.5",
@@ -65,14 +85,16 @@ def write_training_report(run: Path) -> Path:
         "version": __version__,
     }
     _save_picture(run / "scenes.png", model, test[:SHOWN])
-    tables = {"Both sources": scores, "Selective convergence of stage 1": _table(gaps)}
+    tables = [_table(title, rows) for title, rows in found.items()]
+    tables[0] = replace(tables[0], notes=tuple(f"{name}: {value}" for name, value in facts.items()))
     values = {
-        title: {row: {k: asdict(v) for k, v in cells.items()} for row, cells in table.items()}
-        for title, table in tables.items()
+        title: {row: {k: asdict(v) for k, v in cells.items()} for row, cells in rows.items()}
+        for title, rows in found.items()
     }
     write_json(run / "report.json", {"facts": facts, "tables": values})
-    write_text(run / "report.html", _page(facts, tables))
-    return run / "report.html"
+    write_text(run / "report.md", "\n".join(map(to_markdown, tables)))
+    write_text(run / "report.html", _PAGE.format(tables="\n".join(map(to_html, tables))))
+    return run / "report.html", tables
 
 
 def best_sigma(scenes: Sequence[Scene], side: int) -> float:
@@ -85,8 +107,18 @@ def best_sigma(scenes: Sequence[Scene], side: int) -> float:
     return max((share * side for share in SIGMAS), key=quality)
 
 
-def _table(rows: dict[str, PairScores]) -> Table:
-    return {name: {k: v for k, v in intervals(pairs).items() if k in COLUMNS} for name, pairs in rows.items()}
+def _figures(pairs: PairScores) -> dict[str, Interval]:
+    found = intervals(pairs)
+    return {column: found[column] for column in COLUMNS}
+
+
+def _table(title: str, rows: dict[str, dict[str, Interval]]) -> Table:
+    """One line per answer, each figure with its interval."""
+    lines = [
+        TableRow(label, KINDS.get(label.partition(",")[0], ""), tuple(map(percent, cells.values())))
+        for label, cells in rows.items()
+    ]
+    return Table(title, tuple(map(figure_name, COLUMNS)), tuple(lines))
 
 
 def _save_picture(path: Path, model: SCAV, scenes: list[Scene]) -> None:
@@ -126,29 +158,14 @@ _PAGE = """<!doctype html><meta charset="utf-8"><title>soundwhere: training repo
 <style>
 body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
 table {{ border-collapse: collapse; margin: 1rem 0 }} td, th {{ padding: .25rem .8rem; text-align: right }}
-td:first-child, th:first-child {{ text-align: left }} tr:first-child {{ border-bottom: 2px solid #222 }}
-tr.first {{ font-weight: 600 }} small {{ color: #777 }} img {{ max-width: 100% }}
+td:nth-child(-n+2), th:nth-child(-n+2) {{ text-align: left }}
+.note {{ margin: 0; color: #777 }}
+tr:first-child {{ border-bottom: 2px solid #222 }}
+small {{ color: #777 }} img {{ max-width: 100% }}
 </style>
 <h1>Training report</h1>
-<p>{facts}</p>
 {tables}
 <h2>Held-out scenes</h2><p>Truth outlined; maps stretched to [0, 1] as in scoring.</p>
 <img src="scenes.png" alt="scenes">
 <h2>Loss</h2><img src="curves.png" alt="loss curves">
 """
-
-
-def _page(facts: dict[str, Any], tables: dict[str, Table]) -> str:
-    named = " &middot; ".join(f"{html.escape(name)}: {html.escape(str(value))}" for name, value in facts.items())
-    parts = []
-    for title, table in tables.items():
-        rows = ["<tr><th>answer</th>" + "".join(f"<th>{column}</th>" for column in COLUMNS) + "</tr>"]
-        for number, (name, cells) in enumerate(table.items()):
-            values = "".join(
-                f"<td>{100 * cells[c].value:.1f}<br><small>{100 * cells[c].low:.1f} to {100 * cells[c].high:.1f}"
-                "</small></td>"
-                for c in COLUMNS
-            )
-            rows.append(f"<tr{' class=first' if not number else ''}><td>{html.escape(name)}</td>{values}</tr>")
-        parts.append(f"<h2>{html.escape(title)}</h2><table>{''.join(rows)}</table>")
-    return _PAGE.format(facts=named, tables="\n".join(parts))

@@ -69,8 +69,11 @@ def run(arguments: list[str]) -> int:
     say(f"wrote {file}")
     if options.report:
         from soundwhere.analysis.training_report import write_training_report
+        from soundwhere.cli.show import print_tables
 
-        say(f"wrote {write_training_report(options.out)}")
+        page, tables = write_training_report(options.out)
+        print_tables(tables)
+        say(f"wrote {page}")
     return 0
 
 

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parent.parent / "weights"
 
-# sha256 of the weights that ship, so that a damaged installation is noticed.
-SHIPPED: dict[str, str] = {}
+SHIPPED: dict[str, str] = {
+    Path(name).stem: digest
+    for digest, name in (line.split() for line in (WEIGHTS / "SHA256SUMS").read_text().splitlines())
+}
+"""sha256 of the weights that ship, by the model's name, so that a damaged installation is noticed."""
 
 DEFAULT = "scav-tiny"
 
