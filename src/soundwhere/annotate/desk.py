@@ -1,0 +1,175 @@
+"""The desk annotators work at: from prompts to masks, and the next frames made ready meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from PIL import Image as Pillow
+from PIL import ImageDraw
+
+from soundwhere.annotate.rle import encode_rle
+from soundwhere.annotate.segmenter.cache import EmbeddingCache
+from soundwhere.data.annotation.records import read_json
+from soundwhere.data.annotation.rle import decode_rle
+from soundwhere.errors import DataError
+from soundwhere.files import make_folder, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from soundwhere.annotate.project import Project
+    from soundwhere.annotate.segmenter.protocol import Embedding, Mask, Segmenter
+    from soundwhere.annotate.store import FrameRecord
+
+_AHEAD: Final = 8  # frames made ready after the one that was opened last
+_REMEMBERED: Final = 64  # masks of drafts
+
+
+class Desk:
+    """Masks for a project's frames by one segmenter.
+
+    Args:
+        project: Where the frames are.
+        segmenter: What makes masks.
+    """
+
+    def __init__(self, project: Project, segmenter: Segmenter) -> None:
+        self.project = project
+        self.segmenter = segmenter
+        self.cache = EmbeddingCache(project.root / "embeddings", segmenter)
+        self._candidates = make_folder(project.root / "candidates" / segmenter.name)
+        self._drafts: OrderedDict[str, Mask] = OrderedDict()
+
+    def embedding(self, frame: FrameRecord) -> Embedding:
+        """The frame as the segmenter sees it."""
+        return self.cache.get(frame.id, lambda: self.project.picture(frame))
+
+    def candidates(self, frame: FrameRecord) -> list[list[dict[str, Any]]]:
+        """For each box of a frame three candidates: `mask` (run lengths) and `score`. Computed once, then kept."""
+        path = self._candidates / f"{frame.id:06d}.json"
+        if path.is_file():
+            try:
+                kept: list[list[dict[str, Any]]] = read_json(path)
+                return kept
+            except DataError:
+                path.unlink(missing_ok=True)  # damaged: it is computed again
+        with self.cache.lock:
+            embedding = self.embedding(frame) if frame.boxes else None
+            found = [
+                [
+                    {"mask": encode_rle(candidate.mask), "score": round(candidate.score, 4)}
+                    for candidate in self.segmenter.propose(embedding, box)
+                ]
+                for box in frame.boxes
+                if embedding is not None
+            ]
+        write_text(path, json.dumps(found, separators=(",", ":")))
+        return found
+
+    def is_ready(self, frame: FrameRecord) -> bool:
+        """Whether a frame answers at once."""
+        return (self._candidates / f"{frame.id:06d}.json").is_file() and frame.id in self.cache
+
+    def make_ready(self, frame: FrameRecord) -> None:
+        """Propose and embed."""
+        self.candidates(frame)
+        self.embedding(frame)
+
+    def mask(self, frame: FrameRecord, prompts: Mapping[str, Any]) -> Mask:
+        """The mask that follows from prompts: a candidate, or points, then strokes.
+
+        Points refine the chosen candidate within its box; without a candidate they stand alone.
+
+        Returns:
+            Shape (H, W), bool.
+        """
+        key = f"{frame.id} {sorted(prompts.items())!r}"
+        if key in self._drafts:
+            return self._drafts[key]
+        box, candidate, points = prompts.get("box"), prompts.get("candidate"), prompts.get("points") or []
+        mask = np.zeros(frame.size, np.bool_)
+        if box is not None and candidate is not None:
+            mask = decode_rle(self.candidates(frame)[box][candidate]["mask"])
+        if points:
+            within = frame.boxes[box] if box is not None and candidate is not None else None
+            places = [(float(x), float(y), int(label)) for x, y, label in points]
+            with self.cache.lock:
+                mask = self.segmenter.refine(self.embedding(frame), within, places, mask if within else None)
+        for stroke in prompts.get("strokes") or []:
+            mask = painted(mask, stroke["points"], stroke["radius"], stroke["add"])
+        self._drafts[key] = mask
+        while len(self._drafts) > _REMEMBERED:
+            self._drafts.popitem(last=False)
+        return mask
+
+
+def painted(mask: Mask, points: list[list[float]], radius: float, add: bool) -> Mask:
+    """A mask with a stroke of a round brush added or taken away.
+
+    Args:
+        mask: Shape (H, W), bool; not changed.
+        points: Corners of the stroke's middle line, [x, y] in pixels.
+        radius: Of the brush, pixels.
+        add: Brush or eraser.
+    """
+    height, width = mask.shape
+    scale = 2  # drawn larger, so that small radii stay round
+    canvas = Pillow.new("1", (width * scale, height * scale))
+    draw = ImageDraw.Draw(canvas)
+    r = radius * scale
+    path = [(x * scale, y * scale) for x, y in points]
+    for x, y in path:
+        draw.ellipse((x - r, y - r, x + r, y + r), fill=1)
+    if len(path) > 1:
+        draw.line(path, fill=1, width=max(1, round(2 * r)), joint="curve")
+    stroke: NDArray[np.bool_] = np.asarray(canvas.resize((width, height), Pillow.Resampling.NEAREST)).astype(np.bool_)
+    return mask | stroke if add else mask & ~stroke
+
+
+class Ahead:
+    """A thread that makes the next frames ready, one at a time, so that somebody's click waits for one at most.
+
+    Args:
+        desk: What makes them ready.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._wanted: list[FrameRecord] = []
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="ahead", daemon=True)
+        self._thread.start()
+
+    def want(self, frames: list[FrameRecord]) -> None:
+        """Make these ready next, in this order, instead of what was wanted before."""
+        with self._changed:
+            self._wanted = list(frames[:_AHEAD])
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Finish the frame at hand and end."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        self._thread.join(timeout=30)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._wanted and not self._stopped:
+                    self._changed.wait()
+                if self._stopped:
+                    return
+                frame = self._wanted.pop(0)
+            if not self._desk.is_ready(frame):
+                try:
+                    self._desk.make_ready(frame)
+                except Exception:  # whoever opens that frame is told why
+                    continue

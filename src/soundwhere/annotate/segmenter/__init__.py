@@ -1,0 +1,1 @@
+"""Segmenters: a picture is embedded once and prompted often."""

@@ -1,0 +1,105 @@
+"""What every segmenter answers, and how one is chosen by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from soundwhere.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from soundwhere.types import Image
+
+    Mask = NDArray[np.bool_]  # (H, W)
+    Box = tuple[float, float, float, float]  # xyxy, pixels
+    Point = tuple[float, float, int]  # x, y in pixels; 1 belongs to the object, 0 does not
+
+CANDIDATES: Final = 3
+"""Masks proposed for a box."""
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A picture as a segmenter sees it: arrays that can be stored, and the picture's (height, width)."""
+
+    size: tuple[int, int]
+    arrays: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A proposed mask, and how good the segmenter thinks it is, 0 to 1."""
+
+    mask: Mask
+    score: float
+
+
+class Segmenter(Protocol):
+    """A way from boxes and points to masks. One call at a time."""
+
+    name: str
+    """Which one it is, with everything that changes its masks; part of every event and of cached files' names."""
+
+    def embed(self, image: Image) -> Embedding:
+        """Look at a picture, RGB, shape (H, W, 3), uint8. The slow part."""
+        ...
+
+    def propose(self, embedding: Embedding, box: Box) -> list[Candidate]:
+        """Three masks for a box."""
+        ...
+
+    def refine(
+        self, embedding: Embedding, box: Box | None, points: Sequence[Point], previous: Mask | None = None
+    ) -> Mask:
+        """One mask for points, perhaps within a box; of several the one most like `previous`."""
+        ...
+
+
+def open_segmenter(name: str) -> Segmenter:
+    """Open a segmenter.
+
+    Args:
+        name: `simple`; `onnx:DIR`, a folder with an encoder and a decoder; `transformers:MODEL`, a model id or folder.
+
+    Raises:
+        ConfigError: There is none of that name.
+        CheckpointError: Its files are missing.
+        MissingExtraError: What it runs on is not installed.
+    """
+    kind, _, where = name.partition(":")
+    opener = _OPENERS.get(kind)
+    if opener is None or (kind == "simple") == bool(where):
+        raise ConfigError(f"There is no segmenter {name!r}.", "Choose simple, onnx:DIR or transformers:MODEL.")
+    return opener(where)
+
+
+def _simple(_: str) -> Segmenter:
+    from soundwhere.annotate.segmenter.simple import SimpleSegmenter
+
+    return SimpleSegmenter()
+
+
+def _onnx(where: str) -> Segmenter:
+    from pathlib import Path
+
+    from soundwhere.annotate.segmenter.onnx import OnnxSegmenter
+
+    return OnnxSegmenter(Path(where))
+
+
+def _transformers(where: str) -> Segmenter:
+    from soundwhere.annotate.segmenter.transformers import TransformersSegmenter
+
+    return TransformersSegmenter(where)
+
+
+_OPENERS: Final[dict[str, Callable[[str], Segmenter]]] = {
+    "simple": _simple,
+    "onnx": _onnx,
+    "transformers": _transformers,
+}
