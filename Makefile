@@ -8,6 +8,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TRAIN_FLAGS ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
@@ -30,7 +31,7 @@ demo: $(VENV)/base
 	$(BIN)/soundwhere demo --out demo
 
 train-demo: $(VENV)/report
-	$(BIN)/soundwhere train --config configs/made-up-world.toml --out train-demo --report
+	$(BIN)/soundwhere train --config configs/made-up-world.toml --out train-demo --report $(TRAIN_FLAGS)
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest

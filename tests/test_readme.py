@@ -1,0 +1,76 @@
+"""Every command of the README is run, here or by .ci/run, in the order in which a reader would."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from soundwhere.cli.main import run
+from soundwhere.media.audio import read_audio, write_wav
+from soundwhere.media.video import read_frames
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+LINES = [line.split("  ")[0].split("#")[0].strip() for kind, text in BLOCKS if not kind for line in text.splitlines()]
+COMMANDS = [line for line in LINES if line]
+
+# What makes a command of the README small enough for a test
+QUICK = {
+    "train --config": "--scenes 32 --steps-one 2 --steps-two 2 --batch-size 8",
+    "evaluate --benchmark synthetic": "--count 4 --no-page --out results-1",
+    "evaluate --benchmark real-duet": "--limit 2 --no-page --out results-2",
+    "evaluate --benchmark vggsound-duet": "--limit 50 --no-page --out results-3",
+}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, clip_path: Path) -> Path:
+    """A folder with what the README's commands name."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "clip.mp4").symlink_to(clip_path)
+    (folder / "configs").symlink_to(ROOT / "configs")
+    frame = read_frames(clip_path, [0.0])[0]
+    Image.fromarray(frame.image).save(folder / "photo.jpg")
+    write_wav(folder / "sound.wav", read_audio(clip_path))
+    shared = ROOT.parent / "shared" / "data"
+    for name in ("real-duet", "annotations"):
+        if (shared / name).is_dir():
+            (folder / name).symlink_to(shared / name)
+    return folder
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("soundwhere")])
+def test_command(command: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for needed in ("real-duet/", "annotations/"):
+        if needed in command and not (desk / needed).is_dir():
+            pytest.skip(f"needs {needed} beside the repository")
+    monkeypatch.chdir(desk)
+    extra = next((flags for start, flags in QUICK.items() if f"soundwhere {start}" in command), "")
+    assert run(shlex.split(f"{command} {extra}")[1:]) == 0
+
+
+def test_make_targets_are_run_by_ci() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    targets = [command for command in COMMANDS if command.startswith("make")]
+    assert {"make demo", "make test", "make train-demo"} == set(targets)
+    for target in targets:
+        assert target in script
+    others = [command for command in COMMANDS if not command.startswith(("make", "soundwhere"))]
+    assert others == ["pip install ."]  # what make does, without the pinned torch
+
+
+def test_python_example(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(desk)
+    (example,) = (text for kind, text in BLOCKS if kind == "python")
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["result"].heatmap(1.5).shape == (2, 64, 96)  # type: ignore[attr-defined]
+
+
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) < 200
