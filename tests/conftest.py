@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,6 +25,18 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the real clips and weights in {folder.name}/ beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """A Chromium to drive; without one browser tests are skipped, or fail where CI asks for them."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        reason = "needs Chromium; install it with your system's package manager"
+        if os.environ.get("SOUNDWHERE_REQUIRE_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
 
 
 @pytest.fixture(scope="session")
