@@ -48,7 +48,7 @@ def passes(name: str, rows: slice, parallel: bool) -> dict[str, Tensor]:
     model, stage, loss = OBJECTIVES[name]
     torch.manual_seed(0)
     objective = Objective(SCAV(model), stage, loss)
-    module = DistributedDataParallel(objective, broadcast_buffers=False) if parallel else objective
+    module = DistributedDataParallel(objective) if parallel else objective
     value = module(batch(rows))["loss"]
     value.backward()
     gradients = {name: p.grad for name, p in objective.named_parameters() if p.grad is not None}

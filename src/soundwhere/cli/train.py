@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,8 @@ def run(arguments: list[str]) -> int:
     from soundwhere.engine.train import train
 
     file = train(config, options.out, resume=options.resume, start=options.start, download=options.download)
+    if os.environ.get("RANK", "0") != "0":
+        return 0  # of torchrun's processes, the first one speaks
     say(f"wrote {file}")
     if options.report:
         from soundwhere.analysis.training_report import write_training_report

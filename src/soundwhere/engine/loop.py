@@ -76,7 +76,7 @@ def run_stage(
     """
     parallel: nn.Module = objective
     if world_size() > 1:
-        parallel = DistributedDataParallel(objective, broadcast_buffers=False)
+        parallel = DistributedDataParallel(objective)
     trained = [parameter for group in optimiser.param_groups for parameter in group["params"]]
 
     for batch in batches:
