@@ -301,6 +301,11 @@ class Store:
         if kind == "done" and not work.objects:
             raise ConflictError("No object is confirmed yet.", "Confirm one with Space, or press X if you cannot tell.")
 
+    def find(self, request: str) -> Event | None:
+        """The event that a decision became, if it was saved before."""
+        rows = self._rows("SELECT * FROM events WHERE request = ?", request)
+        return _event(rows[0]) if rows else None
+
     def events(self, task: int | None = None) -> list[Event]:
         """The events of a task, or all."""
         if task is not None:

@@ -1,0 +1,347 @@
+"""The server behind the annotation page.
+
+Everything under `/api` needs the header `X-Annotator`, and `Authorization: Bearer TOKEN` as soon as somebody was
+invited. Frames and tasks are asked for by number only. There are no cookies, so no other site can act for anyone.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import unquote
+
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi.responses import FileResponse, JSONResponse, Response
+from pydantic import BaseModel, Field
+
+from soundwhere import __version__
+from soundwhere.annotate.agreement import agreement
+from soundwhere.annotate.desk import Ahead, Desk
+from soundwhere.annotate.events import STATES, check_prompts
+from soundwhere.annotate.guard import LOOPBACK, Guard
+from soundwhere.annotate.guidelines import GUIDELINES
+from soundwhere.annotate.rle import encode_rle
+from soundwhere.annotate.store import LEASE_S, ConflictError, Task
+from soundwhere.errors import ConfigError, DataError, SoundwhereError
+
+if TYPE_CHECKING:
+    from soundwhere.annotate.project import Project
+    from soundwhere.annotate.segmenter.protocol import Segmenter
+
+_TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_OPEN: Final = frozenset({"todo", "begun", "reopened"})
+_LONGEST_NAME: Final = 40
+_LONGEST_REASON: Final = 500
+
+
+class Decision(BaseModel):
+    """What the page sends for every decision."""
+
+    kind: str = Field(max_length=20)
+    base: int
+    request: str = Field(min_length=8, max_length=64)
+    prompts: dict[str, Any] | None = None
+    reason: str = Field(default="", max_length=_LONGEST_REASON)
+
+
+class Filter(BaseModel):
+    """Which tasks are wanted: of a class, in a state (`open`, `all`, `review` or one of the states)."""
+
+    kind: str = ""
+    state: str = "open"
+
+
+class Step(Filter):
+    """From which task to go on, or back."""
+
+    after: int = 0
+    back: bool = False
+
+
+def current_annotator(
+    request: Request, x_annotator: Annotated[str, Header()], authorization: Annotated[str, Header()] = ""
+) -> str:
+    """Who asks; a name that was invited must bring its token."""
+    store = request.app.state.desk.project.store
+    name = unquote(x_annotator).strip()
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise HTTPException(401, "Tell your name first.")
+    if (request.app.state.tokens or store.invited()) and not store.knows(name, authorization.removeprefix("Bearer ")):
+        raise HTTPException(401, "Your link has no valid token: ask for a new one.")
+    return name
+
+
+Annotator = Annotated[str, Depends(current_annotator)]
+
+
+def make_app(project: Project, segmenter: Segmenter, hosts: frozenset[str] = LOOPBACK, tokens: bool = False) -> Guard:
+    """The application, guarded.
+
+    Args:
+        project: What is annotated.
+        segmenter: What makes masks.
+        hosts: Names under which the server may be addressed; empty for any.
+        tokens: Ask everyone for a token, even if nobody was invited yet.
+    """
+    desk = Desk(project, segmenter)
+    app = FastAPI(title="soundwhere annotate", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.desk, app.state.ahead, app.state.tokens = desk, Ahead(desk), tokens
+    app.add_exception_handler(SoundwhereError, _complain)
+    app.add_exception_handler(HTTPException, _refuse)
+    _add_page(app)
+    _add_reading(app, desk)
+    _add_working(app, desk)
+    return Guard(app, hosts)
+
+
+def _add_page(app: FastAPI) -> None:
+    """The page's own files: those that are there at the start, and no others."""
+    folder = resources.files("soundwhere.annotate") / "web"
+    files = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rsplit(".", 1)[-1] in _TYPES}
+
+    @app.get("/")
+    def index() -> Response:
+        return Response(files["index.html"], media_type="text/html")
+
+    @app.get("/web/{name}")
+    def web(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404, "There is no such file.")
+        return Response(files[name], media_type=_TYPES[name.rsplit(".", 1)[-1]])
+
+
+def _add_reading(app: FastAPI, desk: Desk) -> None:
+    store, project = desk.project.store, desk.project
+
+    @app.get("/api/session")
+    def session(annotator: Annotator) -> dict[str, Any]:
+        kinds = sorted({frame.kind for frame in store.frames()})
+        return {
+            "annotator": annotator,
+            "project": project.root.resolve().name,
+            "version": __version__,
+            "segmenter": desk.segmenter.name,
+            "kinds": kinds,
+            "states": STATES,
+            "guidelines": GUIDELINES[project.settings.guidelines],
+            "lease_s": LEASE_S,
+        }
+
+    @app.get("/api/progress")
+    def progress(annotator: Annotator) -> dict[str, Any]:
+        return {**store.progress(), "working": sorted(set(store.leased().values()))}
+
+    @app.get("/api/agreement")
+    def agreeing(annotator: Annotator) -> dict[str, Any]:
+        return agreement(store)
+
+    @app.get("/api/tasks")
+    def tasks(annotator: Annotator, kind: str = "", state: str = "all") -> list[dict[str, Any]]:
+        frames, leased = {frame.id: frame for frame in store.frames()}, store.leased()
+        return [
+            {
+                "id": task.id,
+                "name": frames[task.frame].name,
+                "kind": frames[task.frame].kind,
+                "state": task.state,
+                "second": task.second,
+                "with": leased.get(task.id, ""),
+            }
+            for task in _wanted(desk, annotator, Filter(kind=kind, state=state))
+        ]
+
+    @app.get("/api/frames/{number}/picture")
+    def picture(annotator: Annotator, number: int) -> FileResponse:
+        return FileResponse(project.picture_path(store.frame(number)))
+
+    @app.get("/api/frames/{number}/sound")
+    def sound(annotator: Annotator, number: int) -> FileResponse:
+        path = project.sound_path(store.frame(number))
+        if path is None:
+            raise HTTPException(404, "This frame has no sound.")
+        return FileResponse(path, media_type="audio/wav")
+
+    @app.get("/api/frames/{number}/candidates")
+    def candidates(annotator: Annotator, number: int) -> list[list[dict[str, Any]]]:
+        return desk.candidates(store.frame(number))
+
+
+def _add_working(app: FastAPI, desk: Desk) -> None:
+    store = desk.project.store
+
+    @app.post("/api/tasks/{number}/open")
+    def open_task(annotator: Annotator, number: int) -> dict[str, Any]:
+        task = store.task(number)
+        if _other_pass_is_theirs(desk, task, annotator):
+            raise ConflictError("You annotated this frame in the other pass.", "Two people do the two passes.")
+        holder = ""
+        try:
+            store.lease(number, annotator)
+        except ConflictError:
+            holder = store.leased().get(number, "")
+        _prepare(app, desk, annotator, number)
+        return view(desk, number, holder)
+
+    @app.post("/api/next")
+    def next_task(annotator: Annotator, step: Step) -> dict[str, Any]:
+        for task in _from(desk, _wanted(desk, annotator, step), step):
+            try:
+                store.lease(task.id, annotator)
+            except ConflictError:
+                continue
+            _prepare(app, desk, annotator, task.id)
+            return view(desk, task.id)
+        return {"none": True}
+
+    @app.post("/api/tasks/{number}/renew")
+    def renew(annotator: Annotator, number: int) -> dict[str, float]:
+        return {"until": store.lease(number, annotator)}
+
+    @app.post("/api/tasks/{number}/release")
+    def release(annotator: Annotator, number: int) -> dict[str, bool]:
+        store.release(number, annotator)
+        return {"released": True}
+
+    @app.post("/api/tasks/{number}/decisions")
+    def decide(annotator: Annotator, number: int, decision: Decision) -> JSONResponse:
+        try:
+            body = {} if store.find(decision.request) else _body(desk, number, decision)
+            event = store.append(
+                number,
+                annotator,
+                decision.kind,
+                body,
+                base=decision.base,
+                request=decision.request,
+                segmenter=desk.segmenter.name,
+            )
+        except ConflictError as error:
+            answer = {"error": error.message, "remedy": error.remedy, "view": view(desk, number)}
+            return JSONResponse(answer, 409)
+        return JSONResponse({"saved": event.number, "view": view(desk, number)})
+
+
+def view(desk: Desk, number: int, holder: str = "") -> dict[str, Any]:
+    """Everything the page needs to show a task."""
+    store = desk.project.store
+    task, work = store.task(number), store.work(number)
+    frame = store.frame(task.frame)
+    drawn = any(work.draft.get(key) for key in ("points", "strokes")) or work.draft.get("candidate") is not None
+    return {
+        "task": task.id,
+        "second": task.second,
+        "frame": {
+            "id": frame.id,
+            "name": frame.name,
+            "kind": frame.kind,
+            "size": frame.size,
+            "boxes": frame.boxes,
+            "sound": bool(frame.sound),
+        },
+        "revision": work.revision,
+        "state": work.state,
+        "reason": work.reason,
+        "annotators": work.annotators,
+        "reviewer": work.reviewer,
+        "objects": [part["mask"] for part in work.objects],
+        "draft": work.draft,
+        "mask": encode_rle(desk.mask(frame, work.draft)) if drawn else None,
+        "undoable": work.undoable,
+        "redoable": work.redoable,
+        "holder": holder,
+    }
+
+
+def _body(desk: Desk, number: int, decision: Decision) -> dict[str, Any]:
+    """What is stored with a decision; the mask of an object is computed here, from prompts that were stored before."""
+    store = desk.project.store
+    frame = store.frame(store.task(number).frame)
+    if decision.kind == "prompt":
+        return {"prompts": check_prompts(decision.prompts, len(frame.boxes), frame.size)}
+    if decision.kind == "object":
+        work = store.work(number)
+        mask = desk.mask(frame, work.draft)
+        if not mask.any():
+            raise ConflictError("There is nothing to confirm yet.", "Choose a candidate or click the object first.")
+        return {"prompts": work.draft, "mask": encode_rle(mask)}
+    return {"reason": decision.reason} if decision.kind in ("unsure", "reopen", "accept") else {}
+
+
+def _wanted(desk: Desk, annotator: str, wanted: Filter) -> list[Task]:
+    """The tasks that someone may see and asked for."""
+    store = desk.project.store
+    tasks = store.tasks()
+    theirs = {(task.frame, task.second) for task in tasks if task.annotator == annotator}
+    kinds = {frame.id: frame.kind for frame in store.frames()} if wanted.kind else {}
+    chosen = [task for task in tasks if (task.frame, not task.second) not in theirs]
+    if wanted.kind:
+        chosen = [task for task in chosen if kinds[task.frame] == wanted.kind]
+    if wanted.state == "open":
+        return [task for task in chosen if task.state in _OPEN]
+    if wanted.state == "review":
+        return [task for task in chosen if task.state == "done" and task.annotator != annotator]
+    if wanted.state != "all" and wanted.state not in STATES:
+        raise DataError(f"There is no state {wanted.state!r}.", "Reload the page.")
+    return [task for task in chosen if wanted.state in ("all", task.state)]
+
+
+def _from(desk: Desk, tasks: list[Task], step: Step) -> list[Task]:
+    """Tasks after, or before, the one at hand; at the end it goes on at the other end."""
+    if not step.after:
+        return tasks
+    here = _order(desk.project.store.task(step.after))
+    before = [task for task in tasks if _order(task) < here]
+    after = [task for task in tasks if _order(task) > here]
+    return [*reversed(before), *reversed(after)] if step.back else [*after, *before]
+
+
+def _order(task: Task) -> tuple[bool, int]:
+    return task.second, task.frame
+
+
+def _other_pass_is_theirs(desk: Desk, task: Task, annotator: str) -> bool:
+    others = (other for other in desk.project.store.tasks() if other.frame == task.frame and other.id != task.id)
+    return any(other.annotator == annotator for other in others)
+
+
+def _prepare(app: FastAPI, desk: Desk, annotator: str, number: int) -> None:
+    """Have the frames after this one made ready meanwhile."""
+    store = desk.project.store
+    later = _from(desk, _wanted(desk, annotator, Filter()), Step(after=number))
+    app.state.ahead.want([store.frame(frame) for frame in dict.fromkeys(task.frame for task in later[:8])])
+
+
+async def _complain(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, SoundwhereError)
+    status = 409 if isinstance(error, ConflictError) else 400
+    return JSONResponse({"error": error.message, "remedy": error.remedy}, status)
+
+
+async def _refuse(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail, "remedy": ""}, error.status_code)
+
+
+def serve(project: Project, segmenter: Segmenter, host: str = "127.0.0.1", port: int = 8765) -> None:
+    """Serve until Ctrl-C.
+
+    Raises:
+        ConfigError: It would be reachable from other machines without a token.
+    """
+    import uvicorn
+
+    hosts = allowed_hosts(project, host)
+    app = make_app(project, segmenter, hosts, tokens=host not in LOOPBACK)
+    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=3)
+
+
+def allowed_hosts(project: Project, host: str) -> frozenset[str]:
+    """Names under which a server on `host` may be addressed; empty for any, which tokens make safe."""
+    if host in LOOPBACK:
+        return LOOPBACK
+    if not project.store.invited():
+        raise ConfigError(
+            f"On {host} others could reach the annotations, and nobody has a token.",
+            "Invite people first: soundwhere annotate PROJECT --invite NAME; or leave out --host.",
+        )
+    return frozenset()

@@ -1,0 +1,278 @@
+// The annotation page: one frame at a time, every decision sent at once.
+
+import { ask, Outbox, Refused, signIn, watchBusy } from "/web/api.js";
+import { DRAFT, OBJECT, tinted } from "/web/masks.js";
+import { askName, askReason, banner, element, showAgreement, showGuidelines, showKeys, showProgress, toast } from "/web/panels.js";
+import { Stage } from "/web/stage.js";
+
+const NONE = { box: null, candidate: null, points: [], strokes: [] };
+const STATES = { open: "to do", all: "all frames", review: "review others'", todo: "untouched", begun: "begun", done: "done", unsure: "cannot tell", accepted: "accepted", reopened: "reopened" };
+let session, view = null, draft = { ...NONE }, mask = null, objects = [], candidates = null, box = 0, image = null, url = "", soundUrl = "", playing = false, opened = 0;
+
+const stage = new Stage(element("stage"), { point: addPoint, paint: addStroke });
+const outbox = new Outbox({ onSaved: saved, onConflict: conflict, onState: saving });
+watchBusy((count) => { element("busy").hidden = !count; });
+
+const reviewing = () => element("mode").value === "review";
+const readOnly = () => !view || Boolean(view.holder) || reviewing();
+const hasDraft = () => draft.candidate !== null || draft.points.length > 0 || draft.strokes.length > 0;
+
+// Decisions
+
+function prompt(change) {
+  if (blocked()) return;
+  draft = { ...NONE, ...draft, ...change };
+  outbox.send("prompt", { prompts: draft });
+  show();
+}
+function choose(index) {
+  const three = candidates && candidates[box];
+  if (!three) { toast(view && view.frame.boxes.length ? "the candidates are still being made" : "this frame has no box: click the object"); return; }
+  if (blocked()) return;
+  mask = three[index].mask;
+  prompt({ box, candidate: index, points: [], strokes: [] });
+}
+function addPoint(point) { prompt({ points: [...(draft.points || []), point] }); }
+function addStroke(stroke) { prompt({ strokes: [...(draft.strokes || []), stroke] }); }
+function blocked() {
+  if (!view) return true;
+  if (view.holder) toast(`${view.holder} is working on this frame`);
+  else if (reviewing()) toast("review: A accepts, O reopens");
+  else if (view.state === "accepted") toast("accepted: a reviewer must reopen it first");
+  else return false;
+  return true;
+}
+function confirm() {
+  if (blocked()) return;
+  if (!hasDraft()) { toast("choose 1, 2 or 3, or click the object first"); return; }
+  outbox.send("object");
+  if (mask && !draft.points.length && !draft.strokes.length) objects.push(mask);  // else it comes with the answer
+  toast(`object ${view.objects.length + 1} confirmed`);
+  if (draft.box !== null && view.frame.boxes.length > 1) box = (box + 1) % view.frame.boxes.length;
+  draft = { ...NONE }; mask = null;
+  show();
+}
+function reset() { if (!blocked() && hasDraft()) { mask = null; draft = { ...NONE }; outbox.send("prompt", { prompts: draft }); show(); } }
+function clear() { if (!blocked() && (objects.length || hasDraft())) { objects = []; mask = null; draft = { ...NONE }; outbox.send("clear"); show(); toast("cleared: Z brings it back"); } }
+function undo() { if (!blocked()) outbox.send("undo"); }
+function redo() { if (!blocked()) outbox.send("redo"); }
+async function unsure() {
+  if (blocked()) return;
+  const reason = await askReason("unsure");
+  if (reason !== null && await outbox.send("unsure", { reason })) move(false);
+}
+async function accept() { if (view && reviewing() && await outbox.send("accept")) { toast("accepted"); move(false); } }
+async function reopen() {
+  if (!view || !reviewing()) return;
+  const reason = await askReason("reopen");
+  if (reason !== null && await outbox.send("reopen", { reason })) { toast("reopened"); move(false); }
+}
+async function next() {
+  if (!view) { move(false); return; }
+  if (!readOnly() && hasDraft()) { toast("Space confirms the object first; R drops it"); return; }
+  if (!readOnly() && view.state !== "accepted" && view.state !== "done" && (objects.length || view.objects.length)) {
+    if (!await outbox.send("done")) return;
+  }
+  move(false);
+}
+
+// What the server says
+
+function saved(answer, last, kind) {
+  if (!view || answer.task !== view.task) return;
+  view = { ...answer, holder: view.holder };
+  if (last) adopt();
+  if (["object", "done", "unsure", "accept", "reopen", "undo", "redo", "clear"].includes(kind)) refreshCounts();
+}
+function adopt() {
+  draft = { ...NONE, ...view.draft }; mask = view.mask; objects = [...view.objects];
+  if (draft.box !== null) box = draft.box;
+  show();
+}
+function conflict(error) {
+  if (error.view) { view = { ...error.view, holder: view ? view.holder : "" }; outbox.revision = view.revision; adopt(); }
+  if (/changed this frame|working on/.test(error.message)) banner(`${error.message} ${error.remedy}`);
+  else toast(error.message);
+}
+function saving(state) {
+  const place = element("saved");
+  place.textContent = { saving: "saving", saved: "saved", refused: "not saved", lost: "no connection, trying again" }[state];
+  place.className = "pill " + ({ saved: "good", refused: "bad", lost: "bad" }[state] || "");
+}
+
+// Frames
+
+async function move(back) {
+  await idle();
+  const step = { after: view ? view.task : 0, back, kind: element("class").value, state: back && element("mode").value === "open" ? "all" : element("mode").value };
+  if (view) ask(`/api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {});
+  try { const found = await ask("/api/next", step); if (found.none) nothing(); else await present(found); }
+  catch (error) { complain(error); }
+}
+async function idle() { while (outbox.waiting) await new Promise((resolve) => setTimeout(resolve, 20)); }
+async function open(task) {
+  await idle();
+  try { await present(await ask(`/api/tasks/${task}/open`, {})); } catch (error) { complain(error); }
+}
+function nothing() {
+  view = null; stage.show(null, [1, 1]); element("empty").hidden = false;
+  element("empty").textContent = reviewing() ? "Nothing to review now." : "Nothing left here. Choose another class or state above.";
+  element("kind").textContent = "All done"; element("name").textContent = ""; element("state").textContent = "";
+  element("sound").pause(); candidates = null; drawStrip();
+  refreshCounts();
+}
+async function present(found) {
+  const ticket = ++opened;
+  view = found; box = 0; candidates = null; image = null;
+  outbox.begin(view); banner(view.holder ? `${view.holder} is working on this frame. You can look at it.` : "", true);
+  element("empty").hidden = true; element("saved").textContent = "";
+  location.replace("#" + view.frame.name);
+  stage.show(null, view.frame.size);
+  adopt(); showGuidelines(session.guidelines, view.frame.kind); refreshCounts();
+  const [picture] = await Promise.all([ask(`/api/frames/${view.frame.id}/picture`, undefined, { raw: true }), loadSound(ticket)]);
+  if (ticket !== opened) return;
+  if (url) URL.revokeObjectURL(url);
+  url = URL.createObjectURL(picture);
+  const loaded = new Image(); loaded.src = url; await loaded.decode();
+  if (ticket !== opened) return;
+  image = loaded; stage.show(image, view.frame.size); show();
+  try { const three = await ask(`/api/frames/${view.frame.id}/candidates`); if (ticket === opened) { candidates = three; drawStrip(); } }
+  catch (error) { complain(error); }
+}
+async function loadSound(ticket) {
+  const sound = element("sound"), has = view.frame.sound;
+  sound.hidden = !has; element("silent").hidden = has;
+  sound.pause();
+  if (!has) return;
+  const blob = await ask(`/api/frames/${view.frame.id}/sound`, undefined, { raw: true }).catch(() => null);
+  if (!blob || ticket !== opened) return;
+  if (soundUrl) URL.revokeObjectURL(soundUrl);
+  soundUrl = URL.createObjectURL(blob);
+  const was = playing; sound.src = soundUrl;
+  if (was) sound.play().catch(() => {});
+}
+function complain(error) {
+  if (error instanceof Refused && error.status === 401) { sessionStorage.removeItem("who"); banner(error.message); }
+  else banner(error instanceof Refused ? `${error.message} ${error.remedy}` : "The server cannot be reached. Reload the page when it is back; everything confirmed is kept.");
+}
+
+// Showing
+
+function show() {
+  if (!view) return;
+  element("kind").textContent = view.frame.kind;
+  element("name").textContent = view.frame.name + (view.second ? " · second pass" : "");
+  element("state").textContent = STATES[view.state] + (view.reason ? `: ${view.reason}` : "");
+  stage.layers = objects.map((one) => tinted(one, OBJECT));
+  stage.draft = mask ? tinted(mask, DRAFT) : null;
+  stage.points = draft.points || []; stage.boxes = view.frame.boxes; stage.box = box;
+  stage.draw();
+  element("boxes").replaceChildren(...view.frame.boxes.map((_, index) => {
+    const button = document.createElement("button");
+    button.textContent = `box ${index + 1}`; button.classList.toggle("on", index === box);
+    button.onclick = () => { box = index; show(); drawStrip(); };
+    return button;
+  }));
+  if (!view.frame.boxes.length) element("boxes").textContent = "none: click the object";
+  element("objects").replaceChildren(...objects.map((_, index) => {
+    const span = document.createElement("span"); span.className = "object"; span.textContent = `object ${index + 1}`; return span;
+  }));
+  if (!objects.length) element("objects").textContent = "none yet";
+  element("actions").hidden = reviewing(); element("review").hidden = !reviewing();
+  const enabled = { confirm: hasDraft(), undo: view.undoable, redo: view.redoable, reset: hasDraft(), clear: objects.length || hasDraft() };
+  for (const [action, on] of Object.entries(enabled)) document.querySelector(`[data-action=${action}]`).disabled = !on || readOnly();
+  drawStrip();
+}
+function drawStrip() {
+  const figures = [...element("strip").children], three = candidates && candidates[box];
+  figures.forEach((figure, index) => {
+    const canvas = figure.querySelector("canvas"), context = canvas.getContext("2d");
+    const [rows, columns] = view ? view.frame.size : [1, 1];
+    const height = Math.min(rows, 400); canvas.height = height; canvas.width = Math.round(columns * height / rows);
+    if (image) context.drawImage(image, 0, 0, canvas.width, canvas.height);
+    if (!index) return;
+    figure.classList.toggle("on", draft.candidate === index - 1 && draft.box === box);
+    figure.classList.toggle("waiting", Boolean(view && view.frame.boxes.length && !three));
+    figure.querySelector("span").textContent = three ? three[index - 1].score.toFixed(2) : view && view.frame.boxes.length ? "working" : "";
+    if (!three || !image) return;
+    context.globalAlpha = 0.75;
+    three[index - 1].picture ||= tinted(three[index - 1].mask, DRAFT);
+    context.drawImage(three[index - 1].picture, 0, 0, canvas.width, canvas.height);
+    context.globalAlpha = 1;
+    const [left, top, right, bottom] = view.frame.boxes[box].map((value) => value * height / rows);
+    context.strokeStyle = "#fff"; context.lineWidth = 2; context.strokeRect(left, top, right - left, bottom - top);
+  });
+}
+async function refreshCounts() {
+  clearTimeout(refreshCounts.timer);
+  refreshCounts.timer = setTimeout(async () => {
+    try { showProgress(await ask("/api/progress", undefined, { quiet: true })); showAgreement(await ask("/api/agreement", undefined, { quiet: true })); } catch { /* shown by the next action */ }
+  }, 300);
+}
+function tool(name) {
+  stage.tool = name;
+  for (const button of document.querySelectorAll("[data-tool]")) button.classList.toggle("on", button.dataset.tool === name);
+  stage.draw();
+}
+
+// Keys, buttons, lists
+
+const ACTIONS = { confirm, next, undo, redo, reset, clear, back: () => move(true), unsure, accept, reopen };
+function brush(change) { const size = element("size"); size.value = Number(size.value) + change; stage.brush = Number(size.value); stage.draw(); }
+function play() { const sound = element("sound"); if (sound.paused) sound.play().catch(() => {}); else sound.pause(); }
+
+document.addEventListener("keydown", (event) => {
+  if (document.querySelector("dialog[open]") || event.altKey || (event.metaKey || event.ctrlKey) && event.key.toLowerCase() !== "z") return;
+  if (["INPUT", "SELECT"].includes(event.target.tagName) && event.target.type !== "range") return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const keys = {
+    1: () => choose(0), 2: () => choose(1), 3: () => choose(2), " ": confirm, r: reset, c: clear, x: unsure,
+    z: () => (event.shiftKey ? redo() : undo()), ArrowRight: next, Enter: next, ArrowLeft: () => move(true), "?": showKeys,
+    b: () => tool("brush"), e: () => tool("eraser"), Escape: () => tool("add"), 0: () => stage.fit(), "+": () => stage.zoom(1.3), "=": () => stage.zoom(1.3), "-": () => stage.zoom(1 / 1.3),
+    "[": () => brush(-2), "]": () => brush(2), p: play, j: () => element("jump").focus(),
+    Tab: () => { if (view && view.frame.boxes.length) { box = (box + 1) % view.frame.boxes.length; show(); } },
+    a: () => (reviewing() ? accept() : tool("add")), o: reopen,
+  };
+  if (!keys[key] || event.repeat && !["z", "[", "]", "+", "-"].includes(key)) return;
+  event.preventDefault(); keys[key]();
+});
+document.querySelectorAll("[data-action]").forEach((button) => { button.onclick = () => { button.blur(); ACTIONS[button.dataset.action](); }; });
+document.querySelectorAll("[data-tool]").forEach((button) => { button.onclick = () => { button.blur(); tool(button.dataset.tool); }; });
+document.querySelectorAll("[data-candidate]").forEach((figure) => { figure.onclick = () => choose(Number(figure.dataset.candidate)); });
+element("size").oninput = (event) => { stage.brush = Number(event.target.value); stage.draw(); };
+element("opacity").oninput = (event) => { stage.opacity = event.target.value / 100; stage.draw(); };
+element("fit").onclick = () => stage.fit();
+element("help").onclick = showKeys;
+element("sound").onplay = () => { playing = true; element("sound").blur(); };
+element("sound").onpause = () => { if (!element("sound").seeking) playing = !element("sound").paused && playing; };
+element("filters").onsubmit = (event) => event.preventDefault();
+for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); const held = view; view = null; if (held) ask(`/api/tasks/${held.task}/release`, {}, { quiet: true }).catch(() => {}); move(false); };
+let listed = [];
+element("jump").onfocus = async () => {
+  listed = await ask("/api/tasks?state=all").catch(() => []);
+  element("ids").replaceChildren(...listed.slice(0, 500).map((one) => new Option(`${one.kind} · ${one.state}`, one.name)));
+};
+element("jump").onchange = () => {
+  const wanted = element("jump").value.trim(), found = listed.find((one) => one.name === wanted) || listed.find((one) => wanted && one.name.startsWith(wanted));
+  if (found) { element("jump").value = ""; element("jump").blur(); open(found.id); } else if (wanted) toast(`no frame ${wanted}`);
+};
+addEventListener("beforeunload", (event) => { if (outbox.waiting) event.preventDefault(); });
+addEventListener("pagehide", () => { if (view && !outbox.waiting) ask(`/api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {}); });
+setInterval(() => { if (view && !view.holder && !document.hidden) ask(`/api/tasks/${view.task}/renew`, {}, { quiet: true }).catch((error) => { if (error instanceof Refused) banner(`${error.message} ${error.remedy}`); }); }, 60000);
+
+async function begin() {
+  const [, name, token] = /^#([^:]+):(.+)$/.exec(location.hash) || [];
+  if (token) { sessionStorage.setItem("who", JSON.stringify({ name: decodeURIComponent(name), token })); location.replace("#"); }
+  let who = JSON.parse(sessionStorage.getItem("who") || "null");
+  if (!who) { who = { name: await askName(), token: "" }; sessionStorage.setItem("who", JSON.stringify(who)); }
+  signIn(who.name, who.token);
+  try { session = await ask("/api/session"); } catch (error) { complain(error); return; }
+  element("who").textContent = session.annotator; element("who").title = `${session.project} · ${session.segmenter} · soundwhere ${session.version}`;
+  element("mode").replaceChildren(...["open", "all", "review", "todo", "begun", "done", "unsure", "accepted", "reopened"].map((state) => new Option(STATES[state], state)));
+  element("class").replaceChildren(new Option("all classes", ""), ...session.kinds.map((kind) => new Option(kind, kind)));
+  tool("add");
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  if (wanted) { const found = (await ask("/api/tasks?state=all")).find((one) => one.name === wanted); if (found) { await open(found.id); return; } }
+  await move(false);
+}
+begin();

@@ -1,0 +1,83 @@
+"""`soundwhere annotate`: masks for sounding objects, made in the browser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+import tyro
+
+from soundwhere.cli.options import FLAG, named, parse
+from soundwhere.errors import MissingExtraError
+
+DESCRIPTION = """\
+Serve the page on which boxes become masks. Every decision is on the disk before the page says so; stop with Ctrl-C and
+start again whenever you like.
+
+Examples:
+  soundwhere benchmark init masks/ --manifest vggss.json --data clips/    make the project first
+  soundwhere annotate masks/                                              on this machine, anyone with a name
+  soundwhere annotate masks/ --invite ann bob                             links with a token each
+  soundwhere annotate masks/ --host 0.0.0.0 --segmenter onnx:sam2-tiny/   for a team
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Serve the page on which boxes become masks."""
+
+    project: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PROJECT")]
+    """Folder made by `soundwhere benchmark init`."""
+    segmenter: str = "simple"
+    """What makes masks: simple, onnx:DIR, or transformers:MODEL."""
+    invite: Annotated[tuple[str, ...], named("NAME ...")] = ()
+    """Give these people a new token, print their links, and stop."""
+    host: str = "127.0.0.1"
+    """Address to serve on; any other than this machine's own needs people with tokens."""
+    port: int = 8765
+    """Port to serve on."""
+    browser: Annotated[bool, *FLAG] = True
+    """Do not open the page in the browser."""
+
+
+def run(arguments: list[str]) -> int:
+    """Serve until Ctrl-C."""
+    options = parse(Options, arguments, "annotate", description=DESCRIPTION)
+    from soundwhere.annotate.project import Project
+
+    project = Project(options.project)
+    address = f"http://{'127.0.0.1' if options.host == '0.0.0.0' else options.host}:{options.port}/"
+    if options.invite:
+        for name in options.invite:
+            print(f"{name}  {address}#{quote(name)}:{project.store.invite(name)}")
+        return 0
+    try:
+        from soundwhere.annotate.server import allowed_hosts, serve
+    except ImportError as error:
+        raise MissingExtraError("fastapi", "annotate") from error
+    from soundwhere.annotate.segmenter.protocol import open_segmenter
+
+    allowed_hosts(project, options.host)
+    segmenter = open_segmenter(options.segmenter)
+    states = project.store.progress()["states"]
+    left = states["todo"] + states["begun"] + states["reopened"]
+    print(
+        f"{address}  {left} of {sum(states.values())} frames to do, segmenter {segmenter.name}; Ctrl-C stops",
+        flush=True,
+    )
+    if options.browser:
+        _open_later(address)
+    serve(project, segmenter, options.host, options.port)
+    return 0
+
+
+def _open_later(address: str) -> None:
+    """Open the page once the server has had a moment to start."""
+    import threading
+    import webbrowser
+
+    timer = threading.Timer(1.0, webbrowser.open, [address])
+    timer.daemon = True
+    timer.start()

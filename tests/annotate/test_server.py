@@ -1,0 +1,239 @@
+"""The server: who may ask for what, what is saved, and what is left after kill -9."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from soundwhere.annotate.agreement import mask_iou
+from soundwhere.annotate.project import Project, initialise
+from soundwhere.annotate.segmenter.simple import SimpleSegmenter
+from soundwhere.annotate.server import allowed_hosts, make_app
+from soundwhere.annotate.store import Store
+from soundwhere.data.annotation.rle import decode_rle
+from soundwhere.data.benchmarks.media import MediaFolder
+from soundwhere.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NONE: dict[str, Any] = {"box": None, "candidate": None, "points": [], "strokes": []}
+
+
+@pytest.fixture
+def project(tmp_path: Path, media: Path) -> Project:
+    initialise(tmp_path / "project", media / "vggss.json", MediaFolder(media), licence="CC BY 4.0")
+    return Project(tmp_path / "project")
+
+
+class Person:
+    """Somebody at the page."""
+
+    def __init__(self, client: Any, name: str, token: str = "") -> None:
+        self.client = client
+        self.headers = {"X-Annotator": name} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self.sent = 0
+
+    def get(self, path: str) -> Any:
+        return self.client.get(path, headers=self.headers)
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self.client.post(path, headers=self.headers, json=body)
+
+    def decide(self, task: int, kind: str, base: int, **more: Any) -> Any:
+        self.sent += 1
+        request = more.pop("request", f"{self.headers['X-Annotator']}-{task}-{self.sent}-{time.time_ns()}")
+        return self.post(f"/api/tasks/{task}/decisions", kind=kind, base=base, request=request, **more)
+
+
+@pytest.fixture
+def client(project: Project) -> TestClient:
+    return TestClient(make_app(project, SimpleSegmenter()), base_url="http://127.0.0.1:8765")
+
+
+@pytest.fixture
+def ann(client: TestClient) -> Person:
+    return Person(client, "ann")
+
+
+def disc_of(project: Project, frame: int) -> np.ndarray:
+    picture = project.picture(project.store.frame(frame))
+    return picture[..., 0] > 150
+
+
+def test_from_a_candidate_to_a_mask(ann: Person, project: Project) -> None:
+    view = ann.post("/api/next", state="open").json()
+    candidates = ann.get(f"/api/frames/{view['frame']['id']}/candidates").json()
+    assert [len(three) for three in candidates] == [3]
+    answer = ann.decide(view["task"], "prompt", view["revision"], prompts={**NONE, "box": 0, "candidate": 1}).json()
+    assert answer["view"]["mask"] == candidates[0][1]["mask"]
+    answer = ann.decide(view["task"], "object", answer["view"]["revision"]).json()
+    answer = ann.decide(view["task"], "done", answer["view"]["revision"]).json()
+    assert answer["view"]["state"] == "done"
+    mask = decode_rle(answer["view"]["objects"][0])
+    assert mask_iou(mask, disc_of(project, view["frame"]["id"])) > 0.85
+    event = project.store.events(view["task"])[1]
+    assert (event.segmenter, event.body["prompts"]["candidate"]) == ("simple-1", 1)
+    assert ann.post("/api/next", after=view["task"], state="open").json()["task"] != view["task"]
+
+
+def test_points_and_strokes_make_masks(ann: Person, project: Project) -> None:
+    view = ann.post("/api/next").json()
+    disc = disc_of(project, view["frame"]["id"])
+    row, column = (int(value.mean()) for value in np.nonzero(disc))
+    answer = ann.decide(view["task"], "prompt", 0, prompts={**NONE, "points": [[column, row, 1]]}).json()
+    assert mask_iou(decode_rle(answer["view"]["mask"]), disc) > 0.8
+    stroke = {"points": [[5, 5], [30, 5]], "radius": 4, "add": True}
+    prompts = {**NONE, "points": [[column, row, 1]], "strokes": [stroke]}
+    answer = ann.decide(view["task"], "prompt", answer["view"]["revision"], prompts=prompts).json()
+    painted = decode_rle(answer["view"]["mask"])
+    assert painted[5, 5:30].all()
+    erase = {**stroke, "add": False}
+    answer = ann.decide(
+        view["task"], "prompt", answer["view"]["revision"], prompts={**prompts, "strokes": [stroke, erase]}
+    ).json()
+    assert not decode_rle(answer["view"]["mask"])[5, 5:30].any()
+
+
+def test_a_conflict_is_shown_with_what_is_there_now(ann: Person, client: TestClient, project: Project) -> None:
+    view = ann.post("/api/next").json()
+    ann.decide(view["task"], "unsure", 0, reason="dark")
+    ann.post(f"/api/tasks/{view['task']}/release")
+    answer = Person(client, "bob").decide(view["task"], "unsure", 0, reason="no")
+    assert answer.status_code == 409
+    assert "ann changed this frame" in answer.json()["error"]
+    assert answer.json()["view"]["reason"] == "dark"
+    assert len(project.store.events()) == 1
+
+
+def test_two_people_never_get_one_frame(ann: Person, client: TestClient) -> None:
+    bob = Person(client, "bob")
+    first, second = ann.post("/api/next").json(), bob.post("/api/next").json()
+    assert first["task"] != second["task"]
+    assert bob.post(f"/api/tasks/{first['task']}/open").json()["holder"] == "ann"
+    assert bob.decide(first["task"], "unsure", 0).status_code == 409
+
+
+def test_a_lost_answer_can_be_asked_for_again(ann: Person, project: Project) -> None:
+    view = ann.post("/api/next").json()
+    prompts = {**NONE, "box": 0, "candidate": 0}
+    revision = ann.decide(view["task"], "prompt", 0, prompts=prompts).json()["saved"]
+    first = ann.decide(view["task"], "object", revision, request="the-same-one").json()
+    again = ann.decide(view["task"], "object", revision, request="the-same-one").json()
+    assert first["saved"] == again["saved"]
+    assert len(project.store.events()) == 2
+
+
+def test_nothing_is_confirmed_without_a_mask(ann: Person, project: Project) -> None:
+    view = ann.post("/api/next").json()
+    answer = ann.decide(view["task"], "object", 0)
+    assert (answer.status_code, answer.json()["error"]) == (409, "There is nothing to confirm yet.")
+    assert not project.store.events()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://127.0.0.1:8765"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Host": "evil.example"}, 421),
+        ({"Content-Length": "99999999"}, 413),
+    ],
+)
+def test_only_the_page_itself_may_ask(ann: Person, headers: dict[str, str], status: int) -> None:
+    answer = ann.client.get("/api/progress", headers={**ann.headers, **headers})
+    assert answer.status_code == status
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_requests_are_limited_however_they_are_sent(ann: Person) -> None:
+    large = json.dumps({"kind": "prompt", "base": 0, "request": "x" * 8, "reason": "y" * (1 << 20)}).encode()
+    pieces = (large[start : start + 65536] for start in range(0, len(large), 65536))
+    answer = ann.client.post("/api/tasks/1/decisions", headers=ann.headers, content=pieces)
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("path", ["../project.json", "..%2fproject.json", "%2e%2e/annotations.sqlite", "index.js.map"])
+def test_file_names_never_become_paths(ann: Person, path: str) -> None:
+    for root in ("/web/", "/api/frames/", "/api/frames/1/", "/"):
+        assert ann.get(f"{root}{path}").status_code in (404, 422)
+    assert ann.get("/api/frames/..%2f1/picture").status_code in (404, 422)
+    assert ann.get("/api/frames/99/picture").status_code == 400
+
+
+def test_a_name_that_was_invited_needs_its_token(client: TestClient, project: Project) -> None:
+    assert client.get("/api/progress").status_code == 422  # no name at all
+    assert Person(client, "ann").get("/api/progress").status_code == 200
+    token = project.store.invite("ann")
+    assert Person(client, "ann").get("/api/progress").status_code == 401
+    assert Person(client, "bob", token).get("/api/progress").status_code == 401
+    assert Person(client, "ann", token).get("/api/progress").status_code == 200
+
+
+def test_other_machines_are_let_in_with_tokens_only(project: Project) -> None:
+    assert "127.0.0.1" in allowed_hosts(project, "127.0.0.1")
+    with pytest.raises(ConfigError, match="nobody has a token"):
+        allowed_hosts(project, "0.0.0.0")
+    project.store.invite("ann")
+    assert allowed_hosts(project, "0.0.0.0") == frozenset()
+
+
+def test_the_next_frames_are_made_ready_meanwhile(ann: Person, project: Project) -> None:
+    ann.post("/api/next")
+    end = time.monotonic() + 20
+    wanted = 3
+    while time.monotonic() < end and len(list((project.root / "candidates").rglob("*.json"))) < wanted:
+        time.sleep(0.05)
+    assert len(list((project.root / "candidates").rglob("*.json"))) >= wanted
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(root: Path, port: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "soundwhere", "annotate", str(root), "--port", str(port), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    for _ in range(600):
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/", timeout=5)
+            return process
+        except httpx.TransportError:
+            assert process.poll() is None
+            time.sleep(0.05)
+    raise AssertionError("the server did not start")
+
+
+def test_killing_the_server_loses_nothing_it_confirmed(project: Project) -> None:
+    port, confirmed = free_port(), []
+    for _ in range(3):
+        process = start(project.root, port)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+            ann = Person(client, "ann")
+            view = ann.post("/api/tasks/1/open").json()
+            deadline = time.monotonic() + 0.5
+            while time.monotonic() < deadline:
+                point = [int(time.time_ns() % 97), 40, 1]
+                answer = ann.decide(1, "prompt", view["revision"], prompts={**NONE, "points": [point]}).json()
+                confirmed.append(answer["saved"])
+                view = answer["view"]
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+    found = [event.number for event in Store(project.store.path).events(1)]
+    assert len(confirmed) >= 3
+    assert set(confirmed) <= set(found)
