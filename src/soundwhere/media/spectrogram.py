@@ -91,6 +91,7 @@ def log_spectrogram(waveform: Tensor, preset: str = "paper") -> Tensor:
 
 
 @lru_cache
+@torch.inference_mode(False)  # kept for later calls, which may train
 def _weights(form: SpectrogramPreset) -> tuple[Tensor, Tensor]:
     """The window scaled to give a density per hertz, and the factor by which one side stands for both."""
     from scipy.signal import get_window

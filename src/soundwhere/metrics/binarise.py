@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_RULE: Final = "minmax-0.5"
 _NUMBERED: Final = ("minmax", "max-fraction", "fixed", "top-area")
 _NAME: Final = re.compile(rf"(?P<kind>median|{'|'.join(_NUMBERED)})(-(?P<value>\d*\.?\d+))?(?P<strict>-strict)?")
+CONSTANT: Final = 1e-6  # a map whose range is a smaller share of its largest value is constant but for rounding
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ def parse_rule(name: str) -> Rule:
 def binarise(maps: Tensor, rule: Rule | str = DEFAULT_RULE) -> Tensor:
     """Binarise each map over all its pixels.
 
-    A constant map has no min-max and binarises to nothing under `minmax`. Pixels that tie with the threshold of
-    `median` or `top-area` are all kept (or, if strict, all dropped), so the order of pixels does not matter. Boolean
-    maps are masks already and are returned as they are.
+    A constant map has no min-max and binarises to nothing under `minmax`; the rounding errors that upsampling leaves on
+    it are no range either. Pixels that tie with the threshold of `median` or `top-area` are all kept (or, if strict, all
+    dropped), so the order of pixels does not matter. Boolean maps are masks already and are returned as they are.
 
     Args:
         maps: Heatmaps, shape (..., H, W), higher where it sounds.
@@ -111,7 +112,8 @@ def _threshold(heat: NDArray[Any], rule: Rule) -> Any:
     if rule.kind == "max-fraction":
         return high * number(rule.value)
     if rule.kind == "minmax":
-        return low + number(rule.value) * (high - low) if high > low else number(np.inf)
+        rounding = CONSTANT * max(abs(high), abs(low))
+        return low + number(rule.value) * (high - low) if high - low > rounding else number(np.inf)
     # the peers' median is element N // 2 of the sorted pixels
     place = heat.size // 2 if rule.kind == "median" else heat.size - max(1, round(rule.value * heat.size))
     return np.partition(heat, place, axis=None)[place]

@@ -155,7 +155,7 @@ def test_a_file_that_is_no_weights_is_refused(
             save_file(_tiny_state(), path)
             path.write_bytes(path.read_bytes()[:-4000])
         case "hostile":
-            torch.save({"stem.0.weight": Hostile()}, path)
+            torch.save({"layers.0.0.weight": Hostile()}, path)
         case "list":
             torch.save([torch.zeros(2)], path)
         case "nested":
@@ -177,10 +177,10 @@ def test_no_file_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda state: state.pop("stem.0.weight"), "1 missing, such as stem.0.weight"),
+        (lambda state: state.pop("layers.0.0.weight"), "1 missing, such as layers.0.0.weight"),
         (lambda state: state.update(extra=torch.zeros(1)), "1 unknown, such as extra"),
         (lambda state: state.update({"fc.weight": torch.zeros(1)}), "1 unknown, such as fc.weight"),
-        (lambda state: state.update({"stem.0.weight": torch.zeros(1)}), "1 of another shape, such as stem.0.weight"),
+        (lambda state: state.update({"layers.0.0.weight": torch.zeros(1)}), "1 of another shape, such as layers.0.0.weight"),
     ],
 )
 def test_weights_of_another_model_are_refused(tmp_path: Path, change: object, complaint: str) -> None:
