@@ -76,8 +76,8 @@ def binarise(maps: Tensor, rule: Rule | str = DEFAULT_RULE) -> Tensor:
     """Binarise each map over all its pixels.
 
     A constant map has no min-max and binarises to nothing under `minmax`; the rounding errors that upsampling leaves on
-    it are no range either. Pixels that tie with the threshold of `median` or `top-area` are all kept (or, if strict, all
-    dropped), so the order of pixels does not matter. Boolean maps are masks already and are returned as they are.
+    it are no range either. Pixels that tie with the threshold of `median` or `top-area` are all kept (or, if strict,
+    all dropped), so the order of pixels does not matter. Boolean maps are masks already and are returned as they are.
 
     Args:
         maps: Heatmaps, shape (..., H, W), higher where it sounds.
