@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
