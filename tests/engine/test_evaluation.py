@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from soundwhere.config import model_config
 from soundwhere.data.selection import Solos
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
+from soundwhere.engine.answers import model_scale, scene_batch
 from soundwhere.engine.constant import SIGMAS_PX, Constant, choose_constant
 from soundwhere.engine.evaluate import model_answer
 from soundwhere.engine.evaluation import Evaluation, evaluate
@@ -84,7 +86,7 @@ def run(tmp_path: Path) -> Run:
 @pytest.fixture
 def model(config: Config) -> SCAV:
     torch.manual_seed(0)
-    return SCAV(config.model).eval()
+    return SCAV(replace(config.model, frame_px=SIDE)).eval()
 
 
 def test_streaming_gives_what_scoring_at_once_gives(run: Run, model: SCAV) -> None:
@@ -279,3 +281,12 @@ def test_a_changed_weight_changes_the_digest(model: SCAV) -> None:
     with torch.no_grad():
         next(model.parameters()).flatten()[0] += 1
     assert weights_digest(model) != before
+
+
+def test_a_model_of_smaller_frames_sees_smaller_pictures() -> None:
+    """A made-up scene of 224 pixels is shown to a model of 128 pixels at 128: on its grid of 8 x 8 cells."""
+    torch.manual_seed(0)
+    model = SCAV(model_config("scav-tiny")).eval()
+    scenes = WorldScenes(World(4, (224, 224)), 2)[:]
+    assert ModelProbe("tiny", model).own(scenes).shape == (2, 2, 8, 8)
+    assert scene_batch(scenes, scale=model_scale(model, scenes[0], (1, 1))).image.shape == (2, 3, 128, 128)

@@ -142,7 +142,7 @@ def observe(
     Raises:
         DataError: No scene has two sources.
     """
-    answers: dict[str, Answer] = {name: stage_one_answer(model) for name, model in models.items()}
+    answers: dict[str, Answer] = {name: stage_one_answer(model, grid) for name, model in models.items()}
     deaf = {f"{name}, {OTHER_SOUND}": answer for name, answer in answers.items()} if controls else {}
     if controls:
         for name, model in list(models.items())[:1]:

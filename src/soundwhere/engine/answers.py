@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from soundwhere.media.image import normalise
+from soundwhere.constants import ENCODER_STRIDE_PX
+from soundwhere.media.image import normalise, resize
 from soundwhere.metrics.baselines import random_smooth
 from soundwhere.types import Batch
 
@@ -18,16 +19,30 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from soundwhere.metrics.frames import Grid
     from soundwhere.models.scav import SCAV
     from soundwhere.types import Scene
 
     Answer = Callable[[Sequence[Scene]], Tensor]  # scenes of one size -> maps (B, K, H, W) over their pictures
 
 
-def scene_batch(scenes: Sequence[Scene], device: torch.device | str = "cpu") -> Batch:
-    """Scenes of one size as a batch."""
+def scene_batch(scenes: Sequence[Scene], device: torch.device | str = "cpu", scale: float = 1.0) -> Batch:
+    """Scenes of one size as a batch.
+
+    Args:
+        scenes: The scenes.
+        device: Where the batch goes.
+        scale: By which pictures are resized, for a model whose frames are not those of the scenes; the sides stay
+            multiples of 32.
+    """
     mixture = torch.from_numpy(np.stack([scene.mixture for scene in scenes]))
-    return Batch(mixture, normalise(np.stack([scene.image for scene in scenes]))).to(device)
+    images = [scene.image for scene in scenes]
+    if scale != 1:
+        height, width = (
+            max(1, round(side * scale / ENCODER_STRIDE_PX)) * ENCODER_STRIDE_PX for side in images[0].shape[:2]
+        )
+        images = [resize(image, (height, width)) for image in images]
+    return Batch(mixture, normalise(np.stack(images))).to(device)
 
 
 def upsample(maps: Tensor, scenes: Sequence[Scene]) -> Tensor:
@@ -46,13 +61,31 @@ def model_answer(model: SCAV) -> Answer:
     return answer
 
 
-def stage_one_answer(model: SCAV) -> Answer:
-    """Stage 1's one similarity map, upsampled, shape (B, 1, H, W)."""
+def model_scale(model: SCAV, scene: Scene, grid: Grid) -> float:
+    """How much a scene's picture is to be resized so that its frames have the size of the model's.
+
+    Args:
+        model: Whose frames are `frame_px` wide.
+        scene: The scene.
+        grid: Rows and columns of frames in its picture.
+    """
+    height, width = scene.image.shape[:2]
+    return model.config.frame_px / float(min(height / grid[0], width / grid[1]))
+
+
+def stage_one_answer(model: SCAV, grid: Grid | None = None) -> Answer:
+    """Stage 1's one similarity map, upsampled, shape (B, 1, H, W).
+
+    Args:
+        model: In eval mode.
+        grid: Rows and columns of frames, if these are to be resized to the model's.
+    """
     device = next(model.parameters()).device
 
     @torch.inference_mode()
     def answer(scenes: Sequence[Scene]) -> Tensor:
-        batch = scene_batch(scenes, device)
+        scale = 1.0 if grid is None else model_scale(model, scenes[0], grid)
+        batch = scene_batch(scenes, device, scale)
         similarity = model.similarity(model.features(batch), model.audio(model.hear(batch.mixture)))
         return upsample(similarity[:, None], scenes)
 

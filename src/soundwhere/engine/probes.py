@@ -12,7 +12,7 @@ import torch
 
 from soundwhere.config import to_dict
 from soundwhere.data.controls import partner
-from soundwhere.engine.answers import random_answer, scene_batch
+from soundwhere.engine.answers import model_scale, random_answer, scene_batch
 from soundwhere.errors import DataError
 from soundwhere.media.image import resize
 from soundwhere.metrics.baselines import constant_cells, everything_on, feature_norm
@@ -171,9 +171,10 @@ class ModelProbe:
     def answer(self, view: View) -> dict[str, Tensor]:
         """Its maps of each row; the pictures are encoded once for all that share them."""
         scenes = view.scenes
-        batch = scene_batch(scenes, self._device)
+        scale = model_scale(self.model, scenes[0], self._grid)
+        batch = scene_batch(scenes, self._device, scale)
         seen = self._see(batch)
-        other = scene_batch(view.others, self._device)
+        other = scene_batch(view.others, self._device, scale)
         height, width = scenes[0].image.shape[:2]
         whole = self.model.features(batch) if self._single else seen
         answers = {
@@ -192,7 +193,7 @@ class ModelProbe:
     @torch.inference_mode()
     def own(self, scenes: Sequence[Scene]) -> Tensor:
         """Its maps of the scenes as they are, shape (B, K, h, w); maps of single frames are joined."""
-        batch = scene_batch(scenes, self._device)
+        batch = scene_batch(scenes, self._device, model_scale(self.model, scenes[0], self._grid))
         maps = self._localise(self._see(batch), batch.mixture)
         if maps.ndim == 4:
             return maps
