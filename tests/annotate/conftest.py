@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +17,7 @@ from soundwhere.annotate.store import Store
 from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 CENTRES = {"clip_000000": (40, 60), "clip_000010": (50, 90), "clip_000020": (60, 40), "clip_000030": (45, 110)}
@@ -68,3 +73,44 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entries.append({"file": "gone_000040", "class": "saw", "bbox": [[0.1, 0.1, 0.5, 0.5]]})
     (root / "vggss.json").write_text(json.dumps(entries))
     return root
+
+
+class Server:
+    """`soundwhere annotate` in a process of its own, as a user starts it."""
+
+    def __init__(self, root: Path, port: int = 0, *options: str) -> None:
+        if not port:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = int(probe.getsockname()[1])
+        self.port, self.address = port, f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "soundwhere", "annotate", str(root), "--port", str(port), "--no-browser"]
+        self.process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 120
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return
+            except OSError:
+                assert self.process.poll() is None, "the server ended"
+                assert time.monotonic() < end, "the server did not start"
+                time.sleep(0.05)
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Server]]:
+    """Starts servers; those that still run at the end are stopped."""
+    running: list[Server] = []
+
+    def begin(root: Path, port: int = 0, *options: str) -> Server:
+        running.append(Server(root, port, *options))
+        return running[-1]
+
+    yield begin
+    for server in running:
+        server.kill()

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import socket
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +21,7 @@ from soundwhere.data.benchmarks.media import MediaFolder
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 NONE: dict[str, Any] = {"box": None, "candidate": None, "points": [], "strokes": []}
@@ -200,30 +197,11 @@ def test_the_next_frames_are_made_ready_meanwhile(ann: Person, project: Project)
     assert len(list((project.root / "candidates").rglob("*.json"))) >= wanted
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def start(root: Path, port: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "soundwhere", "annotate", str(root), "--port", str(port), "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    for _ in range(600):
-        try:
-            httpx.get(f"http://127.0.0.1:{port}/", timeout=5)
-            return process
-        except httpx.TransportError:
-            assert process.poll() is None
-            time.sleep(0.05)
-    raise AssertionError("the server did not start")
-
-
-def test_killing_the_server_loses_nothing_it_confirmed(project: Project) -> None:
-    port, confirmed = free_port(), []
+def test_killing_the_server_loses_nothing_it_confirmed(project: Project, start: Callable[..., Any]) -> None:
+    confirmed: list[int] = []
     for _ in range(3):
-        process = start(project.root, port)
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+        server = start(project.root)
+        with httpx.Client(base_url=server.address, timeout=60) as client:
             ann = Person(client, "ann")
             view = ann.post("/api/tasks/1/open").json()
             deadline = time.monotonic() + 0.5
@@ -232,8 +210,7 @@ def test_killing_the_server_loses_nothing_it_confirmed(project: Project) -> None
                 answer = ann.decide(1, "prompt", view["revision"], prompts={**NONE, "points": [point]}).json()
                 confirmed.append(answer["saved"])
                 view = answer["view"]
-            process.send_signal(signal.SIGKILL)
-        process.wait()
+            server.kill()
     found = [event.number for event in Store(project.store.path).events(1)]
     assert len(confirmed) >= 3
     assert set(confirmed) <= set(found)
