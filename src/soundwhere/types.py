@@ -1,6 +1,6 @@
 """The few shapes that travel between the rooms.
 
-Arrays are numpy on the data side (`Clip`, `Scene`) and torch on the model side (`Batch`, `Localisation`).
+Arrays are numpy on the data side (`Scene`) and torch on the model side (`Batch`, `Localisation`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     Image = NDArray[np.uint8]  # (H, W, 3), RGB
     Waveform = NDArray[np.float32]  # (N,), mono, 22 050 Hz, nominally within [-1, 1]
     Masks = NDArray[np.bool_]  # (S, H, W)
-
-
-@dataclass(frozen=True)
-class Clip:
-    """A single-source clip: one picture and the sound that came with it."""
-
-    name: str
-    image: Image
-    sound: Waveform
 
 
 @dataclass(frozen=True)
