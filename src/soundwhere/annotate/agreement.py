@@ -33,16 +33,24 @@ def mask_iou(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
     return int((first & second).sum()) / union if union else 1.0
 
 
-def agreement(store: Store) -> dict[str, Any]:
+def agreement(store: Store, known: dict[tuple[int, int], float] | None = None) -> dict[str, Any]:
     """Mask IoU between the two annotators of each doubly annotated frame.
+
+    Args:
+        store: The annotations.
+        known: Overlaps by the revisions of both passes; what is new is added, so that a second call is quick.
 
     Returns:
         `frames` (how many), `mean`, `median`, `share_over_0_7`, all None without any, and `each`, by clip.
     """
-    each = {
-        frame.name: mask_iou(mask_of(first, frame.size), mask_of(second, frame.size))
-        for frame, first, second in store.doubles()
-    }
+    known = {} if known is None else known
+    each: dict[str, float] = {}
+    for first, second in store.doubles():
+        frame, revisions = store.frame(first.frame), (first.revision, second.revision)
+        if revisions not in known:
+            masks = [mask_of(store.work(task.id), frame.size) for task in (first, second)]
+            known[revisions] = mask_iou(*masks)
+        each[frame.name] = known[revisions]
     values = np.array(list(each.values()))
     if not values.size:
         return {"frames": 0, "mean": None, "median": None, "share_over_0_7": None, "each": {}}

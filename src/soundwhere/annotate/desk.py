@@ -44,6 +44,7 @@ class Desk:
         self.segmenter = segmenter
         self.cache = EmbeddingCache(project.root / "embeddings", segmenter)
         self._candidates = make_folder(project.root / "candidates" / segmenter.name)
+        self._prompting = threading.Lock()  # apart from embedding, so that a click never waits for another picture
         self._drafts: OrderedDict[str, Mask] = OrderedDict()
 
     def embedding(self, frame: FrameRecord) -> Embedding:
@@ -59,8 +60,8 @@ class Desk:
                 return kept
             except DataError:
                 path.unlink(missing_ok=True)  # damaged: it is computed again
-        with self.cache.lock:
-            embedding = self.embedding(frame) if frame.boxes else None
+        embedding = self.embedding(frame) if frame.boxes else None
+        with self._prompting:
             found = [
                 [
                     {"mask": encode_rle(candidate.mask), "score": round(candidate.score, 4)}
@@ -90,8 +91,9 @@ class Desk:
             Shape (H, W), bool.
         """
         key = f"{frame.id} {sorted(prompts.items())!r}"
-        if key in self._drafts:
-            return self._drafts[key]
+        known = self._drafts.get(key)
+        if known is not None:
+            return known
         box, candidate, points = prompts.get("box"), prompts.get("candidate"), prompts.get("points") or []
         mask = np.zeros(frame.size, np.bool_)
         if box is not None and candidate is not None:
@@ -99,13 +101,15 @@ class Desk:
         if points:
             within = frame.boxes[box] if box is not None and candidate is not None else None
             places = [(float(x), float(y), int(label)) for x, y, label in points]
-            with self.cache.lock:
-                mask = self.segmenter.refine(self.embedding(frame), within, places, mask if within else None)
+            embedding = self.embedding(frame)
+            with self._prompting:
+                mask = self.segmenter.refine(embedding, within, places, mask if within else None)
         for stroke in prompts.get("strokes") or []:
             mask = painted(mask, stroke["points"], stroke["radius"], stroke["add"])
-        self._drafts[key] = mask
-        while len(self._drafts) > _REMEMBERED:
-            self._drafts.popitem(last=False)
+        with self._prompting:
+            self._drafts[key] = mask
+            while len(self._drafts) > _REMEMBERED:
+                self._drafts.popitem(last=False)
         return mask
 
 
@@ -133,7 +137,7 @@ def painted(mask: Mask, points: list[list[float]], radius: float, add: bool) -> 
 
 
 class Ahead:
-    """A thread that makes the next frames ready, one at a time, so that somebody's click waits for one at most.
+    """A thread that makes the next frames ready, one at a time, while people work.
 
     Args:
         desk: What makes them ready.

@@ -53,6 +53,7 @@ _PICKLE: Final = 4  # readable since Python 3.4; holds the bytes as they are
 class Annotated:
     """A frame with its mask, shape (H, W), bool."""
 
+    task: int
     frame: FrameRecord
     work: Work
     mask: NDArray[np.bool_]
@@ -66,7 +67,7 @@ def finished(project: Project, accepted_only: bool = False) -> list[Annotated]:
     for task in store.tasks():
         if not task.second and task.state in states:
             frame, work = store.frame(task.frame), store.work(task.id)
-            found.append(Annotated(frame, work, mask_of(work, frame.size)))
+            found.append(Annotated(task.id, frame, work, mask_of(work, frame.size)))
     return [item for item in found if item.mask.any()]
 
 
@@ -167,7 +168,7 @@ def _boxes_entry(frame: FrameRecord) -> dict[str, Any]:
 
 def _coco(items: Sequence[Annotated]) -> dict[str, Any]:
     kinds = {kind: number for number, kind in enumerate(sorted({item.frame.kind for item in items}), 1)}
-    annotations = []
+    annotations: list[dict[str, Any]] = []
     for image, item in enumerate(items, 1):
         for part in item.work.objects:
             mask = decode_rle(part["mask"])
@@ -211,7 +212,7 @@ def _write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
 
 
 def _card(project: Project, items: Sequence[Annotated], duets: int, accepted_only: bool) -> dict[str, Any]:
-    events = [event for item in items for event in project.store.events(_task_of(project, item.frame.id))]
+    events = [event for item in items for event in project.store.events(item.task)]
     agreed = agreement(project.store)
     return {
         "name": project.root.resolve().name,
@@ -234,10 +235,6 @@ def _card(project: Project, items: Sequence[Annotated], duets: int, accepted_onl
         "licence": project.settings.licence,
         "sizes": {item.frame.name: list(item.frame.size) for item in items},
     }
-
-
-def _task_of(project: Project, frame: int) -> int:
-    return next(task.id for task in project.store.tasks() if task.frame == frame and not task.second)
 
 
 def _readme(card: dict[str, Any]) -> str:

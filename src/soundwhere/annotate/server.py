@@ -112,6 +112,7 @@ def _add_page(app: FastAPI) -> None:
 
 def _add_reading(app: FastAPI, desk: Desk) -> None:
     store, project = desk.project.store, desk.project
+    overlaps: dict[tuple[int, int], float] = {}
 
     @app.get("/api/session")
     def session(annotator: Annotator) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def _add_reading(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/agreement")
     def agreeing(annotator: Annotator) -> dict[str, Any]:
-        return agreement(store)
+        return agreement(store, overlaps)
 
     @app.get("/api/tasks")
     def tasks(annotator: Annotator, kind: str = "", state: str = "all") -> list[dict[str, Any]]:

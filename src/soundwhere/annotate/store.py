@@ -352,14 +352,13 @@ class Store:
         )
         return {"states": states, "annotators": [dict(row) for row in rows]}
 
-    def doubles(self) -> list[tuple[FrameRecord, Work, Work]]:
-        """Frames of which both passes are finished, with both."""
-        finished: dict[int, dict[bool, int]] = {}
-        for task in self.tasks():
+    def doubles(self) -> list[tuple[Task, Task]]:
+        """Both passes of each frame of which both are finished."""
+        finished: dict[int, list[Task]] = {}
+        for task in self.tasks():  # first passes come first
             if task.state in FINISHED:
-                finished.setdefault(task.frame, {})[task.second] = task.id
-        both = [(frame, passes) for frame, passes in finished.items() if len(passes) == 2]
-        return [(self.frame(frame), self.work(passes[False]), self.work(passes[True])) for frame, passes in both]
+                finished.setdefault(task.frame, []).append(task)
+        return [(passes[0], passes[1]) for passes in finished.values() if len(passes) == 2]
 
 
 def _note(connection: sqlite3.Connection, task: int, work: Work) -> None:

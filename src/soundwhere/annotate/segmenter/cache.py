@@ -27,13 +27,14 @@ class EmbeddingCache:
 
     Args:
         folder: Where they are kept, in a folder named after the segmenter.
-        segmenter: Whose they are; called by one thread at a time.
+        segmenter: Whose they are.
         most: How many stay on disk; SAM 2's take 8 MB each.
     """
 
     def __init__(self, folder: Path, segmenter: Segmenter, most: int = 500) -> None:
         self.segmenter = segmenter
-        self.lock = threading.RLock()
+        self._looking = threading.Lock()  # one picture at a time
+        self._remembering = threading.Lock()
         self._folder = make_folder(folder / segmenter.name)
         self._most = most
         self._memory: OrderedDict[int, Embedding] = OrderedDict()
@@ -42,19 +43,25 @@ class EmbeddingCache:
         return self._path(frame).is_file()
 
     def get(self, frame: int, image: Callable[[], Image]) -> Embedding:
-        """The embedding of a frame, computed and kept if it is not there."""
-        with self.lock:
-            if frame in self._memory:
-                self._memory.move_to_end(frame)
-                return self._memory[frame]
-            embedding = self._read(frame)
-            if embedding is None:
-                embedding = self.segmenter.embed(image())
-                self._write(frame, embedding)
+        """The embedding of a frame, computed and kept if it is not there; one that is there never waits for others."""
+        embedding = self._recall(frame)
+        if embedding is None:
+            with self._looking:
+                embedding = self._recall(frame)  # somebody else may have been faster
+                if embedding is None:
+                    embedding = self.segmenter.embed(image())
+                    self._write(frame, embedding)
+        with self._remembering:
             self._memory[frame] = embedding
+            self._memory.move_to_end(frame)
             while len(self._memory) > _IN_MEMORY:
                 self._memory.popitem(last=False)
-            return embedding
+        return embedding
+
+    def _recall(self, frame: int) -> Embedding | None:
+        with self._remembering:
+            embedding = self._memory.get(frame)
+        return embedding or self._read(frame)
 
     def _path(self, frame: int) -> Path:
         return self._folder / f"{frame:06d}.npz"

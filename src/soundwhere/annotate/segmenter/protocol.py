@@ -40,7 +40,7 @@ class Candidate:
 
 
 class Segmenter(Protocol):
-    """A way from boxes and points to masks. One call at a time."""
+    """A way from boxes and points to masks. While one thread embeds, another may propose and refine."""
 
     name: str
     """Which one it is, with everything that changes its masks; part of every event and of cached files' names."""
