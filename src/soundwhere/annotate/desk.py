@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from soundwhere.annotate.segmenter.protocol import Embedding, Mask, Segmenter
     from soundwhere.annotate.store import FrameRecord
 
-_AHEAD: Final = 8  # frames made ready after the one that was opened last
 _REMEMBERED: Final = 64  # masks of drafts
 
 
@@ -154,7 +153,7 @@ class Ahead:
     def want(self, frames: list[FrameRecord]) -> None:
         """Make these ready next, in this order, instead of what was wanted before."""
         with self._changed:
-            self._wanted = list(frames[:_AHEAD])
+            self._wanted = list(frames)
             self._changed.notify()
 
     def stop(self) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _OPEN: Final = frozenset({"todo", "begun", "reopened"})
+_AHEAD: Final = 8  # frames made ready after the one that was opened last
 _LONGEST_NAME: Final = 40
 _LONGEST_REASON: Final = 500
 
@@ -172,25 +173,26 @@ def _add_working(app: FastAPI, desk: Desk) -> None:
 
     @app.post("/api/tasks/{number}/open")
     def open_task(annotator: Annotator, number: int) -> dict[str, Any]:
-        task = store.task(number)
-        if _other_pass_is_theirs(desk, task, annotator):
-            raise ConflictError("You annotated this frame in the other pass.", "Two people do the two passes.")
+        store.task(number)
         holder = ""
         try:
             store.lease(number, annotator)
         except ConflictError:
             holder = store.leased().get(number, "")
-        _prepare(app, desk, annotator, number)
+            if holder in ("", annotator):  # not busy but not theirs to see: they did the other pass
+                raise
+        _prepare(app, desk, _from(desk, _wanted(desk, annotator, Filter()), Step(after=number)))
         return view(desk, number, holder)
 
     @app.post("/api/next")
     def next_task(annotator: Annotator, step: Step) -> dict[str, Any]:
-        for task in _from(desk, _wanted(desk, annotator, step), step):
+        ordered = _from(desk, _wanted(desk, annotator, step), step)
+        for place, task in enumerate(ordered):
             try:
                 store.lease(task.id, annotator)
             except ConflictError:
                 continue
-            _prepare(app, desk, annotator, task.id)
+            _prepare(app, desk, ordered[place + 1 :])
             return view(desk, task.id)
         return {"none": True}
 
@@ -300,16 +302,10 @@ def _order(task: Task) -> tuple[bool, int]:
     return task.second, task.frame
 
 
-def _other_pass_is_theirs(desk: Desk, task: Task, annotator: str) -> bool:
-    others = (other for other in desk.project.store.tasks() if other.frame == task.frame and other.id != task.id)
-    return any(other.annotator == annotator for other in others)
-
-
-def _prepare(app: FastAPI, desk: Desk, annotator: str, number: int) -> None:
-    """Have the frames after this one made ready meanwhile."""
-    store = desk.project.store
-    later = _from(desk, _wanted(desk, annotator, Filter()), Step(after=number))
-    app.state.ahead.want([store.frame(frame) for frame in dict.fromkeys(task.frame for task in later[:8])])
+def _prepare(app: FastAPI, desk: Desk, later: list[Task]) -> None:
+    """Have the frames that come next made ready meanwhile."""
+    frames = dict.fromkeys(task.frame for task in later[:_AHEAD])
+    app.state.ahead.want([desk.project.store.frame(frame) for frame in frames])
 
 
 async def _complain(_: Request, error: Exception) -> JSONResponse:

@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere import __version__
@@ -354,11 +355,11 @@ class Store:
 
     def doubles(self) -> list[tuple[Task, Task]]:
         """Both passes of each frame of which both are finished."""
-        finished: dict[int, list[Task]] = {}
-        for task in self.tasks():  # first passes come first
-            if task.state in FINISHED:
-                finished.setdefault(task.frame, []).append(task)
-        return [(passes[0], passes[1]) for passes in finished.values() if len(passes) == 2]
+        states = ", ".join(f"'{state}'" for state in sorted(FINISHED))
+        second = f"SELECT frame FROM tasks WHERE pass = 1 AND state IN ({states})"
+        rows = self._rows(f"SELECT * FROM tasks WHERE state IN ({states}) AND frame IN ({second}) ORDER BY frame, pass")
+        tasks = [_task(row) for row in rows]
+        return [pair for pair in pairwise(tasks) if pair[0].frame == pair[1].frame]
 
 
 def _note(connection: sqlite3.Connection, task: int, work: Work) -> None:

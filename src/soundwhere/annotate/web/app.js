@@ -7,7 +7,7 @@ import { Stage } from "/web/stage.js";
 
 const NONE = { box: null, candidate: null, points: [], strokes: [] };
 const STATES = { open: "to do", all: "all frames", review: "review others'", todo: "untouched", begun: "begun", done: "done", unsure: "cannot tell", accepted: "accepted", reopened: "reopened" };
-let session, view = null, draft = { ...NONE }, mask = null, objects = [], candidates = null, box = 0, image = null, url = "", soundUrl = "", playing = false, opened = 0;
+let session, view = null, draft = { ...NONE }, mask = null, objects = [], candidates = null, box = 0, image = null, url = "", soundUrl = "", opened = 0;
 
 const stage = new Stage(element("stage"), { point: addPoint, paint: addStroke });
 const outbox = new Outbox({ onSaved: saved, onConflict: conflict, onState: saving });
@@ -140,7 +140,7 @@ async function present(found) {
   catch (error) { complain(error); }
 }
 async function loadSound(ticket) {
-  const sound = element("sound"), has = view.frame.sound;
+  const sound = element("sound"), has = view.frame.sound, goesOn = !sound.paused;
   sound.hidden = !has; element("silent").hidden = has;
   sound.pause();
   if (!has) return;
@@ -148,8 +148,8 @@ async function loadSound(ticket) {
   if (!blob || ticket !== opened) return;
   if (soundUrl) URL.revokeObjectURL(soundUrl);
   soundUrl = URL.createObjectURL(blob);
-  const was = playing; sound.src = soundUrl;
-  if (was) sound.play().catch(() => {});
+  sound.src = soundUrl;
+  if (goesOn) sound.play().catch(() => {});
 }
 function complain(error) {
   if (error instanceof Refused && error.status === 401) { sessionStorage.removeItem("who"); banner(error.message); }
@@ -243,8 +243,7 @@ element("size").oninput = (event) => { stage.brush = Number(event.target.value);
 element("opacity").oninput = (event) => { stage.opacity = event.target.value / 100; stage.draw(); };
 element("fit").onclick = () => stage.fit();
 element("help").onclick = showKeys;
-element("sound").onplay = () => { playing = true; element("sound").blur(); };
-element("sound").onpause = () => { if (!element("sound").seeking) playing = !element("sound").paused && playing; };
+element("sound").onplay = () => element("sound").blur();  // so that Space confirms
 element("filters").onsubmit = (event) => event.preventDefault();
 for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); const held = view; view = null; if (held) ask(`/api/tasks/${held.task}/release`, {}, { quiet: true }).catch(() => {}); move(false); };
 let listed = [];
