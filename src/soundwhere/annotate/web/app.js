@@ -105,13 +105,15 @@ function saving(state) {
 async function move(back) {
   await idle();
   const step = { after: view ? view.task : 0, back, kind: element("class").value, state: back && element("mode").value === "open" ? "all" : element("mode").value };
-  if (view) ask(`/api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {});
+  release();
   try { const found = await ask("/api/next", step); if (found.none) nothing(); else await present(found); }
   catch (error) { complain(error); }
 }
+function release() { if (view && !view.holder) ask(`/api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {}); }
 async function idle() { while (outbox.waiting) await new Promise((resolve) => setTimeout(resolve, 20)); }
 async function open(task) {
   await idle();
+  release();
   try { await present(await ask(`/api/tasks/${task}/open`, {})); } catch (error) { complain(error); }
 }
 function nothing() {
@@ -126,7 +128,7 @@ async function present(found) {
   view = found; box = 0; candidates = null; image = null;
   outbox.begin(view); banner(view.holder ? `${view.holder} is working on this frame. You can look at it.` : "", true);
   element("empty").hidden = true; element("saved").textContent = "";
-  location.replace("#" + view.frame.name);
+  location.replace("#frame=" + encodeURIComponent(view.frame.name));
   stage.show(null, view.frame.size);
   adopt(); showGuidelines(session.guidelines, view.frame.kind); refreshCounts();
   const [picture] = await Promise.all([ask(`/api/frames/${view.frame.id}/picture`, undefined, { raw: true }), loadSound(ticket)]);
@@ -245,22 +247,23 @@ element("fit").onclick = () => stage.fit();
 element("help").onclick = showKeys;
 element("sound").onplay = () => element("sound").blur();  // so that Space confirms
 element("filters").onsubmit = (event) => event.preventDefault();
-for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); const held = view; view = null; if (held) ask(`/api/tasks/${held.task}/release`, {}, { quiet: true }).catch(() => {}); move(false); };
-let listed = [];
-element("jump").onfocus = async () => {
-  listed = await ask("/api/tasks?state=all").catch(() => []);
-  element("ids").replaceChildren(...listed.slice(0, 500).map((one) => new Option(`${one.kind} · ${one.state}`, one.name)));
+for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); release(); view = null; move(false); };
+let listing = Promise.resolve([]);
+element("jump").onfocus = () => {
+  listing = ask("/api/tasks?state=all").catch(() => []);
+  listing.then((list) => element("ids").replaceChildren(...list.slice(0, 500).map((one) => new Option(`${one.kind} · ${one.state}`, one.name))));
 };
-element("jump").onchange = () => {
-  const wanted = element("jump").value.trim(), found = listed.find((one) => one.name === wanted) || listed.find((one) => wanted && one.name.startsWith(wanted));
+element("jump").onchange = async () => {
+  const wanted = element("jump").value.trim(), list = await listing;
+  const found = list.find((one) => one.name === wanted) || list.find((one) => wanted && one.name.startsWith(wanted));
   if (found) { element("jump").value = ""; element("jump").blur(); open(found.id); } else if (wanted) toast(`no frame ${wanted}`);
 };
 addEventListener("beforeunload", (event) => { if (outbox.waiting) event.preventDefault(); });
-addEventListener("pagehide", () => { if (view && !outbox.waiting) ask(`/api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {}); });
+addEventListener("pagehide", () => { if (!outbox.waiting) release(); });
 setInterval(() => { if (view && !view.holder && !document.hidden) ask(`/api/tasks/${view.task}/renew`, {}, { quiet: true }).catch((error) => { if (error instanceof Refused) banner(`${error.message} ${error.remedy}`); }); }, 60000);
 
 async function begin() {
-  const [, name, token] = /^#([^:]+):(.+)$/.exec(location.hash) || [];
+  const [, name, token] = /^#([^:=]+):(.+)$/.exec(location.hash) || [];
   if (token) { sessionStorage.setItem("who", JSON.stringify({ name: decodeURIComponent(name), token })); location.replace("#"); }
   let who = JSON.parse(sessionStorage.getItem("who") || "null");
   if (!who) { who = { name: await askName(), token: "" }; sessionStorage.setItem("who", JSON.stringify(who)); }
@@ -270,7 +273,7 @@ async function begin() {
   element("mode").replaceChildren(...["open", "all", "review", "todo", "begun", "done", "unsure", "accepted", "reopened"].map((state) => new Option(STATES[state], state)));
   element("class").replaceChildren(new Option("all classes", ""), ...session.kinds.map((kind) => new Option(kind, kind)));
   tool("add");
-  const wanted = decodeURIComponent(location.hash.slice(1));
+  const wanted = decodeURIComponent((/^#frame=(.*)$/.exec(location.hash) || ["", ""])[1]);
   if (wanted) { const found = (await ask("/api/tasks?state=all")).find((one) => one.name === wanted); if (found) { await open(found.id); return; } }
   await move(false);
 }
