@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import signal
@@ -204,7 +205,10 @@ def test_an_interrupted_run_leaves_nothing(folder: Path, model_path: Path, numbe
         for shift in range(1000):  # long enough to be interrupted however busy the machine is
             writer.write(np.roll(bars, shift, axis=1))
     command = [sys.executable, "-m", "soundwhere", "clip.mp4", "--model", str(model_path), "--fps", "25"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # a shell that starts the tests in the background has them ignore SIGINT, and what they start would inherit that
+    listen = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=listen, **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("clip.mp4")
         process.send_signal(number)
