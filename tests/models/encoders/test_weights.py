@@ -180,7 +180,10 @@ def test_no_file_is_named(tmp_path: Path, name: str) -> None:
         (lambda state: state.pop("layers.0.0.weight"), "1 missing, such as layers.0.0.weight"),
         (lambda state: state.update(extra=torch.zeros(1)), "1 unknown, such as extra"),
         (lambda state: state.update({"fc.weight": torch.zeros(1)}), "1 unknown, such as fc.weight"),
-        (lambda state: state.update({"layers.0.0.weight": torch.zeros(1)}), "1 of another shape, such as layers.0.0.weight"),
+        (
+            lambda state: state.update({"layers.0.0.weight": torch.zeros(1)}),
+            "1 of another shape, such as layers.0.0.weight",
+        ),
     ],
 )
 def test_weights_of_another_model_are_refused(tmp_path: Path, change: object, complaint: str) -> None:
