@@ -15,12 +15,12 @@ from soundwhere.annotate.desk import Desk
 from soundwhere.annotate.export import export
 from soundwhere.annotate.load import load_test
 from soundwhere.annotate.project import Project, initialise, read_manifest
-from soundwhere.annotate.rle import encode_rle
 from soundwhere.annotate.segmenter.simple import SimpleSegmenter
 from soundwhere.annotate.stats import class_table, mask_facts, write_figures
 from soundwhere.annotate.verify import verify
 from soundwhere.cli.main import run
 from soundwhere.data.annotation.masks import read_mask
+from soundwhere.data.annotation.rle import encode_rle
 from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
 from soundwhere.data.benchmarks.media import MediaFolder
 from soundwhere.errors import DataError, OutputError

@@ -15,9 +15,8 @@ import pytest
 
 from soundwhere.annotate.agreement import agreement, mask_iou, mask_of
 from soundwhere.annotate.events import check_prompts
-from soundwhere.annotate.rle import encode_rle, pack_counts
 from soundwhere.annotate.store import ConflictError, Store
-from soundwhere.data.annotation.rle import decode_rle
+from soundwhere.data.annotation.rle import decode_rle, encode_rle, pack_counts
 from soundwhere.errors import DataError
 
 SIZE = (100, 150)

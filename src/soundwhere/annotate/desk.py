@@ -11,10 +11,9 @@ import numpy as np
 from PIL import Image as Pillow
 from PIL import ImageDraw
 
-from soundwhere.annotate.rle import encode_rle
 from soundwhere.annotate.segmenter.cache import EmbeddingCache
 from soundwhere.data.annotation.records import read_json
-from soundwhere.data.annotation.rle import decode_rle
+from soundwhere.data.annotation.rle import decode_rle, encode_rle
 from soundwhere.errors import DataError
 from soundwhere.files import make_folder, write_text
 

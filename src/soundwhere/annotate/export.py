@@ -28,9 +28,8 @@ from PIL import Image as Pillow
 from soundwhere import __version__
 from soundwhere.annotate.agreement import agreement, mask_of
 from soundwhere.annotate.events import FINISHED
-from soundwhere.annotate.rle import pack_counts
 from soundwhere.data.annotation.records import read_headless
-from soundwhere.data.annotation.rle import decode_rle
+from soundwhere.data.annotation.rle import decode_rle, pack_counts
 from soundwhere.data.benchmarks.pairs import Pair, random_pairs
 from soundwhere.errors import DataError, OutputError
 from soundwhere.files import atomic_path, make_folder, write_json, write_text

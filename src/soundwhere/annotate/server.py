@@ -20,8 +20,8 @@ from soundwhere.annotate.desk import Ahead, Desk
 from soundwhere.annotate.events import STATES, check_prompts
 from soundwhere.annotate.guard import LOOPBACK, Guard
 from soundwhere.annotate.guidelines import GUIDELINES
-from soundwhere.annotate.rle import encode_rle
 from soundwhere.annotate.store import LEASE_S, ConflictError, Task
+from soundwhere.data.annotation.rle import encode_rle
 from soundwhere.errors import ConfigError, DataError, SoundwhereError
 
 if TYPE_CHECKING:
