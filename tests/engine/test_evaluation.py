@@ -13,7 +13,7 @@ from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.engine.answers import model_scale, scene_batch
 from soundwhere.engine.constant import SIGMAS_PX, Constant, choose_constant
-from soundwhere.engine.evaluate import model_answer
+from soundwhere.engine.evaluate import model_answer, stage_one_answer
 from soundwhere.engine.evaluation import Evaluation, evaluate
 from soundwhere.engine.probes import InputFreeProbe, ModelProbe, OwnProbe, Row, View, weights_digest
 from soundwhere.engine.summary import summarise_evaluation
@@ -23,6 +23,7 @@ from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import summarise
 from soundwhere.metrics.presets import PRESETS
 from soundwhere.metrics.protocols import frame_wise
+from soundwhere.models.growth import peel
 from soundwhere.models.scav import SCAV
 
 if TYPE_CHECKING:
@@ -122,6 +123,63 @@ def test_every_control_takes_away_what_it_says(model: SCAV) -> None:
     assert norm.shape == (2, 2, SIDE, 2 * SIDE)
     left, right = (half.flatten(2).any(2) for half in norm.chunk(2, dim=3))
     assert (left != right).all()  # cut at the seam: each map is of one frame
+
+
+def test_peel_takes_two_maps_from_stage_one_alone(run: Run, model: SCAV) -> None:
+    scenes = [DUETS[0], DUETS[1]]
+    answers = ModelProbe("m", model, (1, 2)).answer(View(DUETS, [0, 1], scenes))
+    batch = scene_batch(scenes)
+    features = model.features(batch)
+    expected = peel(model.similarity(features, model.audio(model.hear(batch.mixture))), features, 2)
+    torch.testing.assert_close(answers["m, peel"], expected)
+    assert not torch.equal(answers["m, peel, audio-shuffled"], expected)
+    summary = summarise_evaluation(run(DUETS, ModelProbe("m", model, (1, 2))), draws=20)
+    assert set(summary.drops) == {"m", "m, peel"}
+    assert "m - m, peel" in summary.differences
+    single = ModelProbe("m", model, (1, 2), single_frames=True)
+    assert not any("peel" in row.name or row.kind == "solo" for row in single.rows)
+
+
+def test_solo_peaks_count_the_sounds_that_are_placed_right(run: Run) -> None:
+    """One source of each scene is found, the other is looked for in the first one's frame."""
+    row = Row("stub, solo sounds", "solo", "stub")
+    evaluation = run(DUETS, Stub(lambda view: {row.name: truths(view)[:, :1].expand(-1, 2, -1, -1)}, row))
+    found = summarise_evaluation(evaluation, draws=20).solo_peaks[row.name]
+    assert found["found"].value == found["chance"].value == 0.5
+    right = run(TRIOS, Stub(lambda view: {row.name: truths(view)}, row), grid=(1, 3), about={"trios": True})
+    summary = summarise_evaluation(right, draws=20)
+    assert summary.solo_peaks[row.name]["found"].low == 1
+    assert summary.solo_peaks[row.name]["chance"].value == pytest.approx(1 / 3)
+    (table,) = (table for table in evaluation_tables(right, summary, "trios") if table.title.startswith("Solo"))
+    assert [cell.text for cell in table.rows[0].cells] == ["100.0", "33.3"]
+
+
+def test_solo_peaks_in_one_frame_must_hit_the_object(run: Run) -> None:
+    row = Row("stub, solo sounds", "solo", "stub")
+    hits = run(DUETS, Stub(lambda view: {row.name: truths(view)}, row), grid=(1, 1))
+    assert (hits.scores[row.name].solo[:, 0] == 1).all()
+    areas = [np.mean(facts.areas) for facts in hits.facts]
+    np.testing.assert_allclose(hits.scores[row.name].solo[:, 1], areas)
+    misses = run(DUETS, Stub(lambda view: {row.name: 1 - truths(view)}, row), grid=(1, 1), about={"misses": True})
+    assert (misses.scores[row.name].solo[:, 0] == 0).all()
+
+
+def test_sounds_recorded_together_have_no_solo_peak(run: Run, model: SCAV) -> None:
+    class Together(Solos):
+        def __getitem__(self, index: Any) -> Any:
+            scene = DUETS[index]
+            return replace(scene, sounds=scene.mixture[None])
+
+    evaluation = run(Together(DUETS, range(4)), ModelProbe("m", model, (1, 2)))
+    assert np.isnan(evaluation.scores["m, solo sounds"].solo).all()
+    assert not summarise_evaluation(evaluation, draws=20).solo_peaks
+    apart = run(DUETS, ModelProbe("m", model, (1, 2)))
+    scene = DUETS[3]
+    maps = [stage_one_answer(model)([replace(scene, sounds=sound[None])])[0, 0] for sound in scene.sounds]
+    peaks = [np.unravel_index(int(heat.argmax()), heat.shape)[1] // SIDE for heat in maps]
+    frames = [0 if mask[:, :SIDE].any() else 1 for mask in scene.masks]
+    expected = np.mean([peak == frame for peak, frame in zip(peaks, frames, strict=True)])
+    assert apart.scores["m, solo sounds"].solo[3, 0] == pytest.approx(expected)
 
 
 def test_a_killed_run_goes_on_and_ends_the_same(run: Run, tmp_path: Path) -> None:

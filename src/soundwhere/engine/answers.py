@@ -73,6 +73,11 @@ def model_scale(model: SCAV, scene: Scene, grid: Grid) -> float:
     return model.config.frame_px / float(min(height / grid[0], width / grid[1]))
 
 
+def stage_one_similarity(model: SCAV, features: Tensor, sound: Tensor) -> Tensor:
+    """S, shape (B, h, w): stage 1's one map of visual features (B, C, h, w) and waveforms (B, N)."""
+    return model.similarity(features, model.audio(model.hear(sound)))
+
+
 def stage_one_answer(model: SCAV, grid: Grid | None = None) -> Answer:
     """Stage 1's one similarity map, upsampled, shape (B, 1, H, W).
 
@@ -86,7 +91,7 @@ def stage_one_answer(model: SCAV, grid: Grid | None = None) -> Answer:
     def answer(scenes: Sequence[Scene]) -> Tensor:
         scale = 1.0 if grid is None else model_scale(model, scenes[0], grid)
         batch = scene_batch(scenes, device, scale)
-        similarity = model.similarity(model.features(batch), model.audio(model.hear(batch.mixture)))
+        similarity = stage_one_similarity(model, model.features(batch), batch.mixture)
         return upsample(similarity[:, None], scenes)
 
     return answer

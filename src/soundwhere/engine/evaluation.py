@@ -14,10 +14,10 @@ import torch
 from soundwhere import __version__
 from soundwhere.data.controls import absent_partners
 from soundwhere.data.selection import KnowsMaskKinds, KnowsSeenKinds
-from soundwhere.engine.probes import View
+from soundwhere.engine.probes import View, heard_apart
 from soundwhere.engine.scorebook import Scorebook
 from soundwhere.errors import DataError
-from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share
+from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share, solo_peaks
 from soundwhere.metrics.pairs import PairScores
 from soundwhere.metrics.presets import Preset, score, upsample
 
@@ -61,6 +61,8 @@ class RowScores:
         lit: Share of the picture lit at the gate, shape (N,), float64; NaN likewise.
         frames: Whether the sounding frames were found, shape (N, 5), float64; see `FramesFound`. NaN where a scene has
             no silent frame.
+        solo: Share of a scene's sounds whose peak lies in the right place when heard alone, and what chance would find,
+            shape (N, 2), float64; NaN for rows of another kind than `solo` and for sounds that nobody knows apart.
     """
 
     row: Row
@@ -68,6 +70,7 @@ class RowScores:
     confidence: NDArray[np.float64]
     lit: NDArray[np.float64]
     frames: NDArray[np.float64]
+    solo: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -164,12 +167,18 @@ def _ask(probe: Probe, view: View, preset: Preset, grid: Grid) -> list[dict[str,
     lines: list[dict[str, Any]] = [{} for _ in view.scenes]
     for row in probe.rows:
         maps = answers[row.name]
-        negative = row.kind == "negative"
+        if row.kind == "solo":
+            apart = [place for place, scene in enumerate(view.scenes) if heard_apart(scene)]
+            if apart:
+                peaks = solo_peaks(upsample(maps[apart], picture, preset), truth[apart], grid)
+                for place, found in zip(apart, peaks, strict=True):
+                    lines[place][row.name] = {"solo": list(found)}
+            continue
         for line, sure, lit in zip(lines, confidence(_flat(maps)), lit_share(_flat(maps)), strict=True):
             line[row.name] = {"confidence": _number(sure), "lit": _number(lit)}
-        if negative:
-            for line, found in zip(lines, view.negatives, strict=True):
-                if found is None:
+        if row.kind == "negative":
+            for line, other in zip(lines, view.negatives, strict=True):
+                if other is None:
                     del line[row.name]
             continue
         if not truth.shape[1]:
@@ -201,9 +210,10 @@ def _collect(row: Row, lines: Sequence[dict[str, Any] | None]) -> RowScores:
     return RowScores(
         row,
         PairScores.from_rows(rows),
-        np.array([math.nan if line is None else line["confidence"] for line in lines]),
-        np.array([math.nan if line is None else line["lit"] for line in lines]),
+        np.array([(line or {}).get("confidence", math.nan) for line in lines]),
+        np.array([(line or {}).get("lit", math.nan) for line in lines]),
         np.array([(line or {}).get("frames", none) for line in lines]),
+        np.array([(line or {}).get("solo", none[:2]) for line in lines]),
     )
 
 

@@ -71,8 +71,8 @@ def write_scene_scores(path: Path, evaluation: Evaluation) -> None:
     """Write the scores of every scene as npz.
 
     `scenes` has the names, `level_difference_db` is NaN where unknown, and `rows` has the names of the rows. Row r's
-    pairs are `r/scene`, `r/source` and so on as in `PairScores`; `r/confidence` and `r/lit` have one value per scene.
-    `area` is given for every pair of `area_scene` and `area_source`.
+    pairs are `r/scene`, `r/source` and so on as in `PairScores`; `r/confidence` and `r/lit` have one value per scene,
+    `r/frames` and `r/solo` several (see `RowScores`). `area` is given for every pair of `area_scene` and `area_source`.
     """
     facts = evaluation.facts
     places = [(scene, source) for scene, each in enumerate(facts) for source in range(len(each.areas))]
@@ -86,7 +86,7 @@ def write_scene_scores(path: Path, evaluation: Evaluation) -> None:
     }
     for number, scores in enumerate(evaluation.scores.values()):
         columns = {name: column.numpy() for name, column in scores.pairs.columns().items()}
-        columns |= {"confidence": scores.confidence, "lit": scores.lit, "frames": scores.frames}
+        columns |= {"confidence": scores.confidence, "lit": scores.lit, "frames": scores.frames, "solo": scores.solo}
         arrays |= {f"{number}/{name}": column for name, column in columns.items()}
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import torch
 
 from soundwhere.config import to_dict
+from soundwhere.constants import SOURCES
 from soundwhere.data.controls import partner
-from soundwhere.engine.answers import model_scale, random_answer, scene_batch
+from soundwhere.engine.answers import model_scale, random_answer, scene_batch, stage_one_similarity
 from soundwhere.errors import DataError
 from soundwhere.media.image import resize
 from soundwhere.metrics.baselines import constant_cells, everything_on, feature_norm
 from soundwhere.metrics.frames import Grid, cut
+from soundwhere.models.growth import peel
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from soundwhere.models.scav import SCAV
     from soundwhere.types import Scene
 
-Kind = Literal["method", "deaf", "blind", "image-only", "input-free", "negative"]
+Kind = Literal["method", "training-free", "deaf", "blind", "image-only", "input-free", "negative", "solo"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ class Row:
 
     Attributes:
         name: What answers.
-        kind: A method as it is meant to be used, or which kind of control; `negative` is sound of absent classes, which
-            has no truth and is only asked how much it lights.
+        kind: A method as it is meant to be used, a rival made of its first stage, or which kind of control; `negative`
+            is sound of absent classes, which has no truth and is only asked how much it lights; `solo` has a map for
+            each source's sound alone, in the order of the truth, and is only asked where its peak lies.
         method: Label of the method a control belongs to; empty for answers without input.
         variant: One of several like it that was not chosen: shown in the main table only.
     """
@@ -86,6 +89,11 @@ class View:
         return [None if number is None else self._listed[number] for number in chosen]
 
 
+def heard_apart(scene: Scene) -> bool:
+    """Whether each of at least two sources can be heard alone."""
+    return 2 <= len(scene.sounds) == len(scene.masks)
+
+
 class Probe(Protocol):
     """Answers about scenes, in one or several rows."""
 
@@ -114,6 +122,9 @@ class Method(Probe, Protocol):
 
 class ModelProbe:
     """A model: as it is, with the sound of another scene, in silence, with another picture, and its eye alone.
+
+    Its first stage is asked too: for two maps without any second stage (`peel`), and where it points when it hears each
+    source alone.
 
     Args:
         label: What it is called in tables.
@@ -153,7 +164,12 @@ class ModelProbe:
             Row(f"{self.label}, feature norm", "image-only", self.label),
         )
         negative = (Row(f"{self.label}, absent sound", "negative", self.label),)
-        return (own, *controls, *(negative if self._negatives else ()))
+        first = (
+            Row(f"{self.label}, peel", "training-free", self.label),
+            Row(f"{self.label}, peel, audio-shuffled", "deaf", self.label),
+            Row(f"{self.label}, solo sounds", "solo", self.label),
+        )
+        return (own, *controls, *(() if self._single else first), *(negative if self._negatives else ()))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -184,6 +200,13 @@ class ModelProbe:
             f"{self.label}, picture-shuffled": self._localise(self._see(other), batch.mixture),
             f"{self.label}, feature norm": feature_norm(whole, height, width, self._grid, self._maps).cpu(),
         }
+        if not self._single:
+            first, misled = (stage_one_similarity(self.model, seen, each.mixture) for each in (batch, other))
+            answers |= {
+                f"{self.label}, peel": peel(first, seen, SOURCES).float().cpu(),
+                f"{self.label}, peel, audio-shuffled": peel(misled, seen, SOURCES).float().cpu(),
+                f"{self.label}, solo sounds": self._solos(seen, scenes),
+            }
         if self._negatives:
             sounds = [scene if found is None else found for scene, found in zip(scenes, view.negatives, strict=True)]
             mixture = torch.stack([torch.from_numpy(scene.mixture) for scene in sounds]).to(self._device)
@@ -199,6 +222,16 @@ class ModelProbe:
             return maps
         lines = maps.chunk(self._grid[0], dim=2)
         return torch.cat([torch.cat(line.unbind(2), dim=-1) for line in lines], dim=-2)
+
+    def _solos(self, features: Tensor, scenes: Sequence[Scene]) -> Tensor:
+        """Stage 1's map of each source's sound alone, shape (B, S, h, w), on the CPU; 0 where sounds are not apart."""
+        maps = torch.zeros(len(scenes), len(scenes[0].masks), *features.shape[-2:])
+        for place, scene in enumerate(scenes):
+            if heard_apart(scene):
+                sounds = torch.from_numpy(scene.sounds).to(self._device)
+                seen = features[place].expand(len(sounds), -1, -1, -1)
+                maps[place] = stage_one_similarity(self.model, seen, sounds).float().cpu()
+        return maps
 
     def _see(self, batch: Batch) -> Tensor:
         """Visual features, (B, C, h, w) or of every single frame (B x F, C, h, w)."""

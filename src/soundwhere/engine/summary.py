@@ -32,8 +32,10 @@ class Summary:
         scores: Of each row, by figure.
         drops: Of each method, by figure: with its own sound minus with that of another scene, paired.
         differences: Of each pair of methods, and of each method and the best constant answer: first minus second,
-            paired.
+            paired; each method and `peel` on its own first stage likewise.
         frames: Of each row, whether the sounding frames were found; see `FramesFound`. Empty if all frames sound.
+        solo_peaks: Of each model, the share of sounds that its first stage, hearing them alone, places in the right
+            frame (`found`; on the right object in pictures of one frame), and what a random place would (`chance`).
         negatives: Of each method, how much it lights and how sure it is with its own sound and with one of absent
             classes, and how well its confidence tells them apart (`auroc`).
         mask_kinds: By who made the masks, then by row and figure. Empty if that is unknown or all of one kind.
@@ -43,6 +45,7 @@ class Summary:
     drops: dict[str, Figures] = field(default_factory=dict)
     differences: dict[str, Figures] = field(default_factory=dict)
     frames: dict[str, Figures] = field(default_factory=dict)
+    solo_peaks: dict[str, Figures] = field(default_factory=dict)
     negatives: dict[str, Figures] = field(default_factory=dict)
     mask_kinds: dict[str, dict[str, Figures]] = field(default_factory=dict)
 
@@ -73,12 +76,13 @@ def summarise_evaluation(
     sampler = _Sampler(evaluation.preset, draws, seed)
     rivals = [*combinations(methods, 2)]
     rivals += [(name, best_constant) for name in methods if best_constant is not None]
+    rivals += [(name, peeled) for name in methods if (peeled := f"{name}, peel") in scored]
     return Summary(
         scores={name: sampler.figures(scores.pairs) for name, scores in scored.items()},
         drops={
             name: sampler.difference(scored[name].pairs, scored[shuffled].pairs)
-            for name in methods
-            if (shuffled := f"{name}, audio-shuffled") in scored
+            for name, scores in scored.items()
+            if scores.row.kind in ("method", "training-free") and (shuffled := f"{name}, audio-shuffled") in scored
         },
         differences={f"{a} - {b}": sampler.difference(scored[a].pairs, scored[b].pairs) for a, b in rivals},
         frames={
@@ -86,6 +90,7 @@ def summarise_evaluation(
             for name, scores in scored.items()
             if not scores.row.variant and (found := sampler.frames(scores))
         },
+        solo_peaks={name: found for name, scores in evaluation.scores.items() if (found := sampler.solo_peaks(scores))},
         negatives={
             name: sampler.negatives(
                 scores, evaluation.scores.get(f"{name}, absent sound"), (real_pairs or {}).get(name)
@@ -116,6 +121,10 @@ class _Sampler:
         if not len(known):
             return {}
         return {name: self._mean(column) for name, column in zip(FramesFound._fields, known.T, strict=True)}
+
+    def solo_peaks(self, scores: RowScores) -> Figures:
+        known = scores.solo[~np.isnan(scores.solo[:, 0])]
+        return {"found": self._mean(known[:, 0]), "chance": self._mean(known[:, 1])} if len(known) else {}
 
     def negatives(self, real: RowScores, absent: RowScores | None, other: RowScores | None) -> Figures:
         """Where both were asked; without a row of absent sounds, the scenes themselves are the negatives."""
@@ -154,7 +163,7 @@ def _by_mask_kind(
     shown = [
         name
         for name, scores in scored.items()
-        if scores.row.kind in ("method", "image-only")
+        if scores.row.kind in ("method", "training-free", "image-only")
         or name in (best_constant, f"{scores.row.method}, audio-shuffled")
     ]
     tables: dict[str, dict[str, Figures]] = {kind: {} for kind in kinds}

@@ -18,7 +18,7 @@ _INTERVALS = "Intervals: 95 %, bootstrap over scenes."
 
 
 def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> list[Table]:
-    """All tables that have something to show: scores, frames found, negatives, kinds of masks, paired differences.
+    """All tables with something to show: scores, frames found, solo sounds, negatives, kinds of masks, differences.
 
     Args:
         evaluation: What was scored.
@@ -28,6 +28,7 @@ def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> l
     tables = [
         _scores(evaluation, summary, title),
         _frames(evaluation, summary),
+        _solo_peaks(evaluation, summary),
         _negatives(summary),
         *_mask_kinds(evaluation, summary),
         _differences(summary),
@@ -87,6 +88,16 @@ def _frames(evaluation: Evaluation, summary: Summary) -> Table:
         "Share of scenes whose best frames are exactly the sounding ones, and whose highest peak lies in one of them."
     )
     return Table("Sounding frames found among silent ones", columns, tuple(rows), (note, _INTERVALS))
+
+
+def _solo_peaks(evaluation: Evaluation, summary: Summary) -> Table:
+    rows = tuple(
+        TableRow(name, "stage 1", (percent(found["found"]), Cell(f"{100 * found['chance'].value:.1f}")))
+        for name, found in summary.solo_peaks.items()
+    )
+    right = "the object that makes it" if evaluation.grid == (1, 1) else "the frame that it belongs to"
+    note = f"Share of sources for which stage 1, hearing that source's sound alone, has its peak in {right}."
+    return Table("Solo sounds, placed by stage 1", ("solo peak", "chance"), rows, (note, _INTERVALS))
 
 
 def _negatives(summary: Summary) -> Table:

@@ -79,6 +79,34 @@ def frames_found(maps: Tensor, truth: Tensor, grid: Grid) -> list[FramesFound | 
     return found
 
 
+def solo_peaks(maps: Tensor, truth: Tensor, grid: Grid) -> list[tuple[float, float]]:
+    """Whether the map of each source's sound alone peaks in that source's frame, or in one frame on the source itself.
+
+    Args:
+        maps: One map per source, shape (B, M, H, W), in the order of the truth.
+        truth: Sounding objects, shape (B, M, H, W), bool.
+        grid: Rows and columns of frames in the picture.
+
+    Returns:
+        For each scene the share of its sources that were found, and what a random place would find.
+    """
+    right = truth
+    if grid != (1, 1):
+        count = grid[0] * grid[1]
+        own = torch.nn.functional.one_hot(frame_of_source(truth, grid), count).bool()  # (B, M, F)
+        right = own.reshape(*own.shape[:2], *grid)
+        for axis in (0, 1):
+            right = right.repeat_interleave(truth.shape[axis - 2] // grid[axis], axis + 2)
+    heat, places = to_numpy(maps.float()), to_numpy(right)
+    return [
+        (
+            float(np.mean([kernels.pointing_game(*pair) for pair in zip(scene, place, strict=True)])),
+            float(place.mean()),
+        )
+        for scene, place in zip(heat, places, strict=True)
+    ]
+
+
 def lit_share(maps: Tensor, gate: float = GATE) -> Tensor:
     """Share of the picture that any map (B, K, h, w) lights to at least `gate`, shape (B,)."""
     return (maps.amax(1) >= gate).double().mean((-2, -1))
