@@ -10,8 +10,8 @@ import pytest
 import soundwhere
 
 ROOT = Path(soundwhere.__file__).parent
-FIRST = ("constants", "errors", "types", "config", "files", "distributed")
-ROOMS = ("media", "data", "losses", "models", "metrics", "engine", "inference", "analysis", "annotate", "cli")
+FIRST = ("constants", "errors", "types", "config", "files", "distributed", "web")
+ROOMS = ("media", "data", "losses", "models", "metrics", "engine", "inference", "analysis", "annotate", "serve", "cli")
 PLACE = {**dict.fromkeys(FIRST, 0), **{room: number for number, room in enumerate(ROOMS, 1)}}
 
 # The package's own face, which names what is public, and the door to the command line

@@ -6,29 +6,27 @@ invited. Frames and tasks are asked for by number only. There are no cookies, so
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import unquote
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, JSONResponse
 from pydantic import BaseModel, Field
 
 from soundwhere import __version__
 from soundwhere.annotate.agreement import agreement
 from soundwhere.annotate.desk import Ahead, Desk
 from soundwhere.annotate.events import STATES, check_prompts
-from soundwhere.annotate.guard import LOOPBACK, Guard
 from soundwhere.annotate.guidelines import GUIDELINES
 from soundwhere.annotate.store import LEASE_S, ConflictError, Task
 from soundwhere.data.annotation.rle import encode_rle
-from soundwhere.errors import ConfigError, DataError, SoundwhereError
+from soundwhere.errors import ConfigError, DataError
+from soundwhere.web import LOOPBACK, Guard, make_application
 
 if TYPE_CHECKING:
     from soundwhere.annotate.project import Project
     from soundwhere.annotate.segmenter.protocol import Segmenter
 
-_TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _OPEN: Final = frozenset({"todo", "begun", "reopened"})
 _AHEAD: Final = 8  # frames made ready after the one that was opened last
 _LONGEST_NAME: Final = 40
@@ -85,30 +83,11 @@ def make_app(project: Project, segmenter: Segmenter, hosts: frozenset[str] = LOO
         tokens: Ask everyone for a token, even if nobody was invited yet.
     """
     desk = Desk(project, segmenter)
-    app = FastAPI(title="soundwhere annotate", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app = make_application("soundwhere annotate", "soundwhere.annotate")
     app.state.desk, app.state.ahead, app.state.tokens = desk, Ahead(desk), tokens
-    app.add_exception_handler(SoundwhereError, _complain)
-    app.add_exception_handler(HTTPException, _refuse)
-    _add_page(app)
     _add_reading(app, desk)
     _add_working(app, desk)
     return Guard(app, hosts)
-
-
-def _add_page(app: FastAPI) -> None:
-    """The page's own files: those that are there at the start, and no others."""
-    folder = resources.files("soundwhere.annotate") / "web"
-    files = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rsplit(".", 1)[-1] in _TYPES}
-
-    @app.get("/")
-    def index() -> Response:
-        return Response(files["index.html"], media_type="text/html")
-
-    @app.get("/web/{name}")
-    def web(name: str) -> Response:
-        if name not in files:
-            raise HTTPException(404, "There is no such file.")
-        return Response(files[name], media_type=_TYPES[name.rsplit(".", 1)[-1]])
 
 
 def _add_reading(app: FastAPI, desk: Desk) -> None:
@@ -306,17 +285,6 @@ def _prepare(app: FastAPI, desk: Desk, later: list[Task]) -> None:
     """Have the frames that come next made ready meanwhile."""
     frames = dict.fromkeys(task.frame for task in later[:_AHEAD])
     app.state.ahead.want([desk.project.store.frame(frame) for frame in frames])
-
-
-async def _complain(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, SoundwhereError)
-    status = 409 if isinstance(error, ConflictError) else 400
-    return JSONResponse({"error": error.message, "remedy": error.remedy}, status)
-
-
-async def _refuse(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail, "remedy": ""}, error.status_code)
 
 
 def serve(project: Project, segmenter: Segmenter, host: str = "127.0.0.1", port: int = 8765) -> None:

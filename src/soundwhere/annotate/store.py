@@ -54,6 +54,8 @@ CREATE TABLE IF NOT EXISTS annotators (name TEXT PRIMARY KEY, token TEXT NOT NUL
 class ConflictError(SoundwhereError):
     """Somebody else has, or has changed, the task; nothing was saved."""
 
+    status = 409  # of the answer over HTTP
+
 
 @dataclass(frozen=True)
 class FrameRecord:

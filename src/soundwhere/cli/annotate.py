@@ -55,6 +55,7 @@ def run(arguments: list[str]) -> int:
         return 0
     try:
         from soundwhere.annotate.server import allowed_hosts, serve
+        from soundwhere.web import open_later
     except ImportError as error:
         raise MissingExtraError("fastapi", "annotate") from error
     from soundwhere.annotate.segmenter.protocol import open_segmenter
@@ -68,16 +69,6 @@ def run(arguments: list[str]) -> int:
         flush=True,
     )
     if options.browser:
-        _open_later(address)
+        open_later(address)
     serve(project, segmenter, options.host, options.port)
     return 0
-
-
-def _open_later(address: str) -> None:
-    """Open the page once the server has had a moment to start."""
-    import threading
-    import webbrowser
-
-    timer = threading.Timer(1.0, webbrowser.open, [address])
-    timer.daemon = True
-    timer.start()

@@ -1,10 +1,21 @@
-"""What stands before the server: requests from other sites, to other hosts, or too large go no further."""
+"""What the local pages share: a guard before the server, errors as answers, and the page's own files.
+
+Requests from other sites, to other hosts, or too large go no further than the guard. Only servers import this module:
+it needs the extra `annotate`.
+"""
 
 from __future__ import annotations
 
 import json
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse, Response
+
+from soundwhere import __version__
+from soundwhere.errors import SoundwhereError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -15,10 +26,11 @@ if TYPE_CHECKING:
     Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BYTES: Final = 1 << 20
-"""Of a request; a long stroke of the brush takes 50 kB."""
+"""Of a request; a long stroke of the annotator's brush takes 50 kB."""
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
+_TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _HEADERS: Final = (
     (b"content-security-policy", (b"default-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
      b"object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")),
@@ -35,11 +47,16 @@ class Guard:
     Args:
         app: What is guarded.
         hosts: Names under which the server may be addressed; empty for any, which needs tokens.
+        streamed: Paths whose requests may be of any size and are passed on as they come; what is behind them limits
+            them itself.
     """
 
-    def __init__(self, app: Application, hosts: frozenset[str] = LOOPBACK) -> None:
+    def __init__(
+        self, app: Application, hosts: frozenset[str] = LOOPBACK, streamed: frozenset[str] = frozenset()
+    ) -> None:
         self._app = app
         self._hosts = hosts
+        self._streamed = streamed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it here."""
@@ -48,9 +65,19 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
-        refusal = self._refusal(headers)
+        streamed = scope["path"] in self._streamed
+        refusal = self._refusal(headers, streamed)
         if refusal is not None:
             await _answer(send, *refusal)
+            return
+
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *_HEADERS]
+            await send(message)
+
+        if streamed:
+            await self._app(scope, receive, with_headers)
             return
         body, fits = await _read(receive)
         if not fits:
@@ -65,14 +92,9 @@ class Guard:
             handed_over = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        async def with_headers(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *_HEADERS]
-            await send(message)
-
         await self._app(scope, once, with_headers)
 
-    def _refusal(self, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, headers: dict[str, str], streamed: bool) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if self._hosts and urlsplit(f"//{host}").hostname not in self._hosts:
             return 421, "This server has another name."  # a foreign name that was made to point here
@@ -82,7 +104,7 @@ class Guard:
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return 403, "Requests from other sites are refused."
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
+        if not length.isdigit() or (int(length) > MOST_BYTES and not streamed):
             return 413, "The request is too large."
         return None
 
@@ -108,3 +130,55 @@ async def _answer(send: Send, status: int, message: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *_HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def make_application(title: str, *packages: str, **options: Any) -> FastAPI:
+    """An application that shows a page and turns errors into JSON with `error` and `remedy`.
+
+    Args:
+        title: Its name.
+        *packages: Where the page's own files are: in the folder `web` of these. Those that are there at the start are
+            served under `/web`, and no others; `index.html` is the page itself.
+        **options: Passed on to FastAPI, such as `lifespan`.
+    """
+    app = FastAPI(title=title, version=__version__, docs_url=None, redoc_url=None, openapi_url=None, **options)
+    files = {
+        file.name: file.read_bytes()
+        for package in packages
+        for file in (resources.files(package) / "web").iterdir()
+        if file.name.rsplit(".", 1)[-1] in _TYPES
+    }
+
+    @app.get("/")
+    def index() -> Response:
+        return Response(files["index.html"], media_type="text/html")
+
+    @app.get("/web/{name}")
+    def web(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404, "There is no such file.")
+        return Response(files[name], media_type=_TYPES[name.rsplit(".", 1)[-1]])
+
+    app.add_exception_handler(SoundwhereError, _complain)
+    app.add_exception_handler(HTTPException, _refuse)
+    return app
+
+
+async def _complain(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, SoundwhereError)
+    return JSONResponse({"error": error.message, "remedy": error.remedy}, getattr(error, "status", 400))
+
+
+async def _refuse(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail, "remedy": ""}, error.status_code)
+
+
+def open_later(address: str) -> None:
+    """Open a page in the browser once its server has had a moment to start."""
+    import threading
+    import webbrowser
+
+    timer = threading.Timer(1.0, webbrowser.open, [address])
+    timer.daemon = True
+    timer.start()
