@@ -4,9 +4,12 @@ import errno
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +21,6 @@ from soundwhere.media.writer import VideoWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Give = Callable[[str], Path]
     Capture = pytest.CaptureFixture[str]
@@ -37,9 +39,7 @@ def test_a_clip(give: Give, folder: Path, model_path: Path, capsys: Capture) -> 
     assert out[0] == "clip.mp4  0:02, 96x64, mono 22.05 kHz"
     assert out[1].startswith("  source 1  ■ orange   ")
     assert out[2].startswith("  source 2  ■ blue     ")
-    assert out[3].startswith(
-        "wrote clip.soundwhere/overlay.mp4 (with sound), heatmaps/, index.html, overlay.png, result.json"
-    )
+    assert out[3].startswith("wrote clip.soundwhere/overlay.mp4 (with sound), index.html, result.json")
     stored = json.loads((folder / "clip.soundwhere" / "result.json").read_text())
     assert stored["model"]["name"] == "scav-tiny"
     assert stored["settings"]["fps"] == 2
@@ -157,6 +157,77 @@ def test_two_clips_of_one_name(give: Give, folder: Path, model_path: Path, capsy
     assert "would both be written to clip.soundwhere" in capsys.readouterr().err
 
 
+def test_what_is_skipped_says_what_it_lacks(give: Give, model_path: Path, capsys: Capture) -> None:
+    give("clip")
+    assert run(["clip.mp4", "--model", str(model_path), *QUICK]) == 0
+    capsys.readouterr()
+    assert run(["clip.mp4", "--skip-done", "--formats", "csv,json,coco"]) == 0
+    assert "clip.soundwhere is finished without csv,coco (--overwrite" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [(["--skip-done", "--overwrite"], "contradict"), (["--workers", "0"], "make no sense")]
+)
+def test_options_that_do_not_go_together(options: list[str], words: str, give: Give, capsys: Capture) -> None:
+    give("clip")
+    assert run(["clip.mp4", *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_several_clips_at_once(give: Give, folder: Path, model_path: Path, capsys: Capture) -> None:
+    for kind in ("good", "better", "best", "mute", "text"):
+        give(kind)
+    command = [str(folder), "--model", str(model_path), "--out", "found", "--workers", "2", *QUICK]
+    assert run(command) == 1
+    captured = capsys.readouterr()
+    rows = [line.split() for line in captured.out.splitlines()]
+    done = {row[0]: row[-1] for row in rows if row and row[0].endswith(".mp4")}
+    assert {Path(name).stem for name in done} == {"good", "better", "best", "mute", "text"}
+    assert sum(folder.endswith(".soundwhere") for folder in done.values()) == 3
+    assert rows[-1] == ["3", "localised,", "0", "skipped,", "2", "failed"]
+    assert captured.err.count("mute.mp4 has a picture but no sound track") == 2
+    assert {path.name for path in (folder / "found").iterdir()} == {
+        f"{n}.soundwhere" for n in ("good", "better", "best")
+    }
+    alone = json.loads((folder / "found" / "best.soundwhere" / "result.json").read_text())
+    assert run(["best.mp4", "--model", str(model_path), *QUICK]) == 0
+    assert json.loads((folder / "best.soundwhere" / "result.json").read_text())["times_s"] == alone["times_s"]
+    capsys.readouterr()
+    assert run(command) == 1
+    assert "0 localised, 3 skipped, 2 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_model_that_cannot_be_loaded_is_reported_once(workers: str, give: Give, capsys: Capture) -> None:
+    give("good")
+    give("better")
+    assert run(["*.mp4", "--model", "missing.safetensors", "--workers", workers, *QUICK]) == 2
+    error = capsys.readouterr().err
+    assert error.count("missing.safetensors does not exist") == 1
+    assert "Traceback" not in error
+
+
+def test_a_defect_costs_one_clip(
+    give: Give, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from soundwhere.inference.footage import Footage
+
+    opened = Footage.open
+
+    def broken(path: Path, *rest: object) -> Footage:
+        if path.stem == "good":
+            raise ZeroDivisionError("division by zero")
+        return opened(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Footage, "open", broken)
+    give("good")
+    give("better")
+    assert run(["*.mp4", "--model", str(model_path), *QUICK]) == 1
+    captured = capsys.readouterr()
+    assert "1 localised, 0 skipped, 1 failed" in captured.out
+    assert "good.mp4: internal error: ZeroDivisionError" in captured.err
+
+
 def test_a_recording_goes_with_one_clip(give: Give, model_path: Path, capsys: Capture) -> None:
     give("mute")
     give("clip")
@@ -173,7 +244,7 @@ def test_a_full_disk(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     give("clip")
-    monkeypatch.setitem(writers.WRITERS, "png", full)
+    monkeypatch.setitem(writers.WRITERS, "html", full)
     assert run(["clip.mp4", "--model", str(model_path), "--fps", "2"]) == 2
     error = capsys.readouterr().err
     assert "No space left on device" in error
@@ -197,26 +268,71 @@ def test_a_video_that_does_not_fit(give: Give, folder: Path, model_path: Path) -
     assert everything(folder) == {"clip.mp4"}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_nothing(folder: Path, model_path: Path, number: int) -> None:
-    bars = np.repeat(np.arange(64, dtype=np.uint8) * 4, 48 * 3).reshape(64, 48, 3).swapaxes(0, 1)
-    with VideoWriter(folder / "clip.mp4", 64, 48, 25, waveform=np.full(40 * 22_050, 0.1, np.float32)) as writer:
-        for shift in range(1000):  # long enough to be interrupted however busy the machine is
-            writer.write(np.roll(bars, shift, axis=1))
-    command = [sys.executable, "-m", "soundwhere", "clip.mp4", "--model", str(model_path), "--fps", "25"]
+def interrupt(folder: Path, command: list[str], ready: Callable[[subprocess.Popen[str]], bool], number: int) -> str:
+    """Start a command, send it a signal when it is ready, and return what it says; it must leave nothing behind."""
+    before = everything(folder)
     # a shell that starts the tests in the background has them ignore SIGINT, and what they start would inherit that
     listen = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, preexec_fn=listen, **pipes) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("clip.mp4")
+    command = [sys.executable, "-m", "soundwhere", *command]
+    with subprocess.Popen(
+        command, preexec_fn=listen, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert ready(process)
         process.send_signal(number)
         _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
     assert "interrupted" in error
     assert "Traceback" not in error
-    assert everything(folder) == {"clip.mp4"}
+    assert everything(folder) == before
+    return error
+
+
+def write_long_clip(path: Path) -> None:
+    bars = np.repeat(np.arange(64, dtype=np.uint8) * 4, 48 * 3).reshape(64, 48, 3).swapaxes(0, 1)
+    with VideoWriter(path, 64, 48, 25, waveform=np.full(40 * 22_050, 0.1, np.float32)) as writer:
+        for shift in range(1000):  # long enough to be interrupted however busy the machine is
+            writer.write(np.roll(bars, shift, axis=1))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing(folder: Path, model_path: Path, number: int) -> None:
+    def ready(process: subprocess.Popen[str]) -> bool:
+        assert process.stdout is not None
+        return process.stdout.readline().startswith("clip.mp4")
+
+    write_long_clip(folder / "clip.mp4")
+    interrupt(folder, ["clip.mp4", "--model", str(model_path), "--fps", "25"], ready, number)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_an_interruption_while_writing_removes_what_was_written(folder: Path, model_path: Path) -> None:
+    def ready(process: subprocess.Popen[str]) -> bool:
+        return wait_until(lambda: bool(list(folder.rglob("*.partial.mp4"))), process)
+
+    write_long_clip(folder / "clip.mp4")
+    interrupt(folder, ["clip.mp4", "--model", str(model_path), "--fps", "0.1"], ready, signal.SIGINT)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_an_interruption_ends_every_worker(folder: Path, model_path: Path) -> None:
+    def ready(process: subprocess.Popen[str]) -> bool:
+        return wait_until(lambda: len(list(folder.rglob("*.partial.mp4"))) == 2, process)
+
+    write_long_clip(folder / "clip.mp4")
+    shutil.copy(folder / "clip.mp4", folder / "other.mp4")
+    options = ["--model", str(model_path), "--fps", "0.1", "--workers", "2"]
+    interrupt(folder, ["clip.mp4", "other.mp4", *options], ready, signal.SIGTERM)
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> bool:
+    for _ in range(2400):
+        if condition():
+            return True
+        if process.poll() is not None:
+            return False
+        time.sleep(0.025)
+    return False
 
 
 def test_real_clips(shared: Path, model_path: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
         with Bar("localising", footage.count(localiser.analysis_fps(footage))) as bar:
             result = localiser.localise_footage(footage, bar.update)
         with Bar("writing", footage.count(footage.own_fps)) as bar:
-            write_formats(result, folder, DEFAULT_FORMATS, bar.update)
+            write_formats(result, folder, (*DEFAULT_FORMATS, "png"), bar.update)
         print_sources(result)
         print_comparison(result, truth)
         files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import glob
+import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from soundwhere.cli.batch import Desk, Outcome, Task, failed, print_summary
+from soundwhere.cli.crew import Died, work_through
 from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
-from soundwhere.inference.formats import DEFAULT_FORMATS, parse_formats
+from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from soundwhere.inference.localiser import Localiser
-
-VIDEOS = frozenset(
-    [".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".wmv", ".3gp", ".ogv"]
-)
 
 DESCRIPTION = """\
 Show where each sound of a video comes from.
@@ -28,10 +28,11 @@ Show where each sound of a video comes from.
 A clip whose result is finished (its folder holds result.json) is skipped unless --overwrite is given.
 
 Examples:
-  soundwhere clip.mp4                         overlay video, page, pictures and JSON in clip.soundwhere/
+  soundwhere clip.mp4                         overlay video, page and JSON in clip.soundwhere/
   soundwhere films/ 'more/*.mov' --out found  every video below a folder and of a pattern, into found/
   soundwhere photo.jpg --audio sound.wav      a photo with a recording
-  soundwhere clip.mp4 --start 60 --end 90 --formats json,npz
+  soundwhere films/ --workers 4               four clips at once
+  soundwhere clip.mp4 --start 60 --end 90 --formats json,coco,npz
 """
 
 
@@ -51,7 +52,7 @@ class Options:
     audio: Annotated[Path | None, named("FILE")] = None
     """Take the sound from this file."""
     formats: Annotated[str, tyro.conf.arg(metavar="FORMAT,...")] = ",".join(DEFAULT_FORMATS)
-    """Any of mp4,png,json,csv,npz,html; json is always written."""
+    """Any of mp4,png,json,csv,npz,coco,html; json is always written."""
     fps: float = 5.0
     """Frames analysed per second."""
     hop_s: float = 0.5
@@ -66,8 +67,12 @@ class Options:
     """Squash frames to squares, as the paper does, instead of keeping their shape."""
     smooth: Annotated[bool, *FLAG] = True
     """Show every map as it is instead of averaging lightly over time."""
+    workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1
+    """Clips to work on at once, each in a process of its own."""
     overwrite: Annotated[bool, *FLAG] = False
     """Do clips again whose result is finished."""
+    skip_done: Annotated[bool, *FLAG] = False
+    """Skip clips whose result is finished, which is what happens unless --overwrite is given."""
 
 
 def run(arguments: list[str]) -> int:
@@ -76,93 +81,122 @@ def run(arguments: list[str]) -> int:
     formats = parse_formats(options.formats)
     if not options.files:
         raise ConfigError("No file was given.", "For example: soundwhere clip.mp4. More: soundwhere localise --help")
-    clips, failures = _find(options.files)
+    if options.workers < 1:
+        raise ConfigError(f"{options.workers} clips at once make no sense.", "Give --workers 1 or more.")
+    if options.overwrite and options.skip_done:
+        raise ConfigError("--overwrite and --skip-done contradict each other.", "Give one of them.")
+    clips, outcomes = _find(options.files)
     if options.audio is not None and len(clips) > 1:
         raise ConfigError(f"One recording cannot go with {len(clips)} clips.", "Give one clip with --audio.")
-    batch = _Batch(options, formats)
+    alone = len(clips) + len(outcomes) == 1
+    tasks: list[Task] = []
     for clip in clips:
-        try:
-            batch.do(clip)
-        except SoundwhereError as error:
-            if len(clips) == 1 and not failures:
-                raise
-            failures.append(error)
-            say(f"soundwhere: {error.message}")
-    if len(clips) + len(failures) > 1:
-        print(f"{batch.done} localised, {batch.skipped} skipped, {len(failures)} failed")
+        planned = _plan(clip, options, formats, tasks)
+        if isinstance(planned, Task):
+            tasks.append(planned)
+        else:
+            _tell(planned, outcomes, alone)
+    for outcome in _work(tasks, options, alone):
+        _tell(outcome, outcomes, alone)
+    failures = [outcome for outcome in outcomes if outcome.state == "failed"]
+    if not alone:
+        print_summary(outcomes)
+    elif failures:
+        raise SoundwhereError(failures[0].words, failures[0].remedy)
     if not failures:
         return 0
-    if len(failures) == 1 and not batch.done + batch.skipped:
-        raise failures[0]
-    say("failed:\n" + "\n".join(f"  {line}" for error in failures for line in str(error).splitlines()))
-    return 1 if batch.done + batch.skipped else 2
+    say("failed:\n" + "\n".join(f"  {line}" for o in failures for line in f"{o.words}\n{o.remedy}".splitlines()))
+    return 2 if len(failures) == len(outcomes) else 1
 
 
-class _Batch:
-    """Localises one clip after the other with the same model, which is loaded when it is first needed."""
+def _plan(clip: Path, options: Options, formats: tuple[str, ...], before: list[Task]) -> Task | Outcome:
+    """What is to be done with a clip, if anything, after the tasks before it."""
+    from soundwhere.inference.folder import check_target, is_finished, result_folder
 
-    def __init__(self, options: Options, formats: tuple[str, ...]) -> None:
-        self.options, self.formats = options, formats
-        self.done = self.skipped = 0
-        self._localiser: Localiser | None = None
-        self._taken: dict[Path, Path] = {}
-
-    def do(self, clip: Path) -> None:
-        """Localise a clip and say what was found, or skip it."""
-        from soundwhere.cli.show import Bar, print_sources, print_written, show_path
-        from soundwhere.inference.folder import check_target, is_finished, result_folder
-        from soundwhere.inference.footage import Footage
-
-        options = self.options
-        folder = result_folder(clip, options.out)
-        other = self._taken.setdefault(folder.absolute(), clip)
-        if other != clip:
+    folder = result_folder(clip, options.out)
+    try:
+        other = next((task.clip for task in before if task.folder.absolute() == folder.absolute()), None)
+        if other is not None:
             raise ConfigError(f"{clip} and {other} would both be written to {folder}.", "Give each its own --out.")
         if is_finished(folder) and not options.overwrite:
-            print(f"{show_path(clip)}  skipped: {show_path(folder)} is finished (--overwrite does it again)")
-            self.skipped += 1
-            return
+            lacking = [name for name in formats if not (folder / FILES[name]).exists()]
+            without = f" without {','.join(lacking)}" if lacking else ""
+            return Outcome(str(clip), "skipped", f"{folder} is finished{without} (--overwrite does it again)")
         check_target(folder, options.overwrite)
-        footage = Footage.open(clip, options.audio, options.start, options.end)
-        localiser = self._load()
-        print(f"{show_path(clip)}  {footage.describe()}", flush=True)
-        with Bar("localising", footage.count(localiser.analysis_fps(footage))) as bar:
-            result = localiser.localise_footage(footage, bar.update)
-        with Bar("writing", footage.count(footage.own_fps) if "mp4" in self.formats else 0) as bar:
-            files = result.save(folder, self.formats, options.overwrite, bar.update)
-        print_sources(result)
-        print_written(folder, files)
-        self.done += 1
-
-    def _load(self) -> Localiser:
-        if self._localiser is None:
-            from soundwhere.inference.localiser import Localiser
-            from soundwhere.models.registry import DEFAULT
-
-            options = self.options
-            self._localiser = Localiser(
-                options.model or DEFAULT,
-                options.device,
-                options.fps,
-                options.hop_s,
-                squash=options.squash,
-                smooth=options.smooth,
-            )
-        return self._localiser
+    except SoundwhereError as error:
+        return failed(clip, error)
+    return Task(clip, folder, options.audio, options.start, options.end, formats, options.overwrite)
 
 
-def _find(names: tuple[str, ...]) -> tuple[list[Path], list[SoundwhereError]]:
+def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]:
+    """Do the tasks, here or in several processes."""
+    load = partial(_load, options)
+    if alone:  # a defect may then show its traceback
+        yield from map(Desk(load).do, tasks)
+    elif options.workers == 1 or len(tasks) == 1:
+        yield from map(Desk(load).attempt, tasks)
+    else:
+        from soundwhere.cli.show import Bar
+
+        workers = min(options.workers, len(tasks))
+        with Bar("localising", len(tasks), "clips") as bar:
+            answers = work_through(tasks, partial(_hire, options, workers), workers)
+            for number, (task, answer) in enumerate(answers, 1):
+                bar.update(number, len(tasks))
+                yield _died(task.clip, answer) if isinstance(answer, Died) else answer
+
+
+def _hire(options: Options, workers: int) -> Callable[[Task], Outcome]:
+    """What each of several processes works with: a model, and its share of the processors."""
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+    localiser = _load(options)
+    return Desk(lambda: localiser, talk=False).attempt
+
+
+def _died(clip: Path, died: Died) -> Outcome:
+    remedy = "The memory may not be enough: use fewer --workers. Or try this clip alone."
+    return Outcome(str(clip), "failed", f"{clip}: the process that worked on it ended with {died.code}.", remedy)
+
+
+def _tell(outcome: Outcome, outcomes: list[Outcome], alone: bool) -> None:
+    """Keep an outcome, and say at once what has not been said."""
+    from soundwhere.cli.show import show_path
+
+    outcomes.append(outcome)
+    clip, words = show_path(outcome.clip), show_path(outcome.words)
+    if outcome.state == "skipped":
+        print(f"{clip}  skipped: {words}")
+    elif outcome.state == "failed" and not alone:
+        say(f"soundwhere: {words}")
+
+
+def _load(options: Options) -> Localiser:
+    from soundwhere.inference.localiser import Localiser
+    from soundwhere.models.registry import DEFAULT
+
+    return Localiser(
+        options.model or DEFAULT,
+        options.device,
+        options.fps,
+        options.hop_s,
+        squash=options.squash,
+        smooth=options.smooth,
+    )
+
+
+def _find(names: tuple[str, ...]) -> tuple[list[Path], list[Outcome]]:
     """The clips that are meant, each once, and what is wrong with names that mean none."""
     clips: dict[Path, None] = {}
-    failures: list[SoundwhereError] = []
+    failures: list[Outcome] = []
     for name in names:
         found = list(_expand(name))
         clips.update(dict.fromkeys(found))
         if not found:
             what = "holds no video" if Path(name).is_dir() else "matches no file"
-            failures.append(
-                MediaError(f"{name} {what}.", "Give a video, a folder with videos, or a pattern that fits.")
-            )
+            remedy = "Give a video, a folder with videos, or a pattern that fits."
+            failures.append(failed(name, MediaError(f"{name} {what}.", remedy)))
     return list(clips), failures
 
 

@@ -33,9 +33,10 @@ class Bar:
         what: What is being done.
         total: How many there are to do.
         unit: What is counted.
+        show: Whether there is anything to see at all.
     """
 
-    def __init__(self, what: str, total: int, unit: str = "frames") -> None:
+    def __init__(self, what: str, total: int, unit: str = "frames", show: bool = True) -> None:
         console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -45,7 +46,7 @@ class Bar:
             TimeElapsedColumn(),
             _Speed(unit),
             console=console,
-            disable=not console.is_terminal,
+            disable=not (show and console.is_terminal),
         )
         self._task = self._progress.add_task(f"{what:<10}", total=total or None)
 
@@ -148,6 +149,6 @@ def _names(folder: Path, files: list[Path]) -> list[str]:
     return [f"{name} (with sound)" if name == "overlay.mp4" else name for name in ordered]
 
 
-def show_path(path: Path) -> str:
-    """A path without line breaks and other characters that upset a terminal."""
+def show_path(path: Path | str) -> str:
+    """A path, or words with a path in them, without line breaks and other characters that upset a terminal."""
     return "".join(character if character.isprintable() else "?" for character in str(path))

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from soundwhere.errors import OutputError
 from soundwhere.files import atomic_path, output_error
+from soundwhere.inference.formats import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FINISHED: Final = "result.json"  # its presence says that a folder holds a finished result
+FINISHED: Final = FILES["json"]  # its presence says that a folder holds a finished result
 _LONGEST_NAME = 255  # bytes, on every file system in use
 
 

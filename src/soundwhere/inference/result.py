@@ -202,7 +202,7 @@ class Result:
 
         Args:
             folder: It must not exist, unless it holds an earlier result and `overwrite` is set.
-            formats: Any of mp4, png, json, csv, npz, html.
+            formats: Any of mp4, png, json, csv, npz, coco, html; json is always written.
             overwrite: Replace an earlier result.
             progress: Called with the frames of the overlay video done and their total.
 

@@ -15,8 +15,9 @@ from PIL import Image as Pillow
 from soundwhere import __version__
 from soundwhere.config import to_dict
 from soundwhere.files import write_text
+from soundwhere.inference.coco import write_coco
 from soundwhere.inference.folder import FINISHED, finished_folder
-from soundwhere.inference.formats import check_formats
+from soundwhere.inference.formats import FILES, SCHEMA, check_formats
 from soundwhere.inference.geometry import FINER, upsample
 from soundwhere.inference.page import write_page
 from soundwhere.media.draw import heatmap_image, overlay
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None] | None
 
-SCHEMA = "soundwhere-result-1"
 CSV_COLUMNS = (
     *("time_s", "source", "sounding", "confidence", "peak_x", "peak_y"),
     *("left", "top", "right", "bottom", "area"),
@@ -54,7 +54,7 @@ def write_formats(result: Result, folder: Path, formats: tuple[str, ...], progre
     """Write every format into a folder that exists; `result.json`, the mark of a finished folder, always."""
     for name in check_formats([*formats, "json"]):  # the page comes last and shows what is there
         if name == "mp4":
-            write_overlay(result, folder / "overlay.mp4", progress)
+            write_overlay(result, folder / FILES["mp4"], progress)
         else:
             WRITERS[name](result, folder)
 
@@ -115,7 +115,7 @@ def write_pictures(result: Result, folder: Path) -> None:
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """Everything but the maps, as `docs/formats.md` describes it."""
+    """Everything but the maps, as `result_schema` describes it."""
     footage = result.footage
     return {
         "schema": SCHEMA,
@@ -189,5 +189,6 @@ WRITERS: dict[str, Callable[[Result, Path], None]] = {
     "json": write_result_json,
     "csv": write_csv,
     "npz": write_npz,
+    "coco": write_coco,
     "html": write_page,
 }

@@ -1,0 +1,164 @@
+"""One clip after the other into its folder, and the table that closes a batch."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from soundwhere.errors import SoundwhereError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from soundwhere.inference.footage import Footage
+    from soundwhere.inference.localiser import Localiser
+
+
+_WIDEST = 400  # characters of the table
+
+
+@dataclass(frozen=True)
+class Task:
+    """A clip, the folder its result goes to, and how.
+
+    Attributes:
+        clip: The file with the picture.
+        folder: Where the result goes.
+        audio: Another file to take the sound from.
+        start_s: Where to begin.
+        end_s: Where to end; by default with the clip.
+        formats: What to write.
+        overwrite: Replace an earlier result.
+    """
+
+    clip: Path
+    folder: Path
+    audio: Path | None
+    start_s: float
+    end_s: float | None
+    formats: tuple[str, ...]
+    overwrite: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a clip.
+
+    Attributes:
+        clip: The clip, as it was named.
+        state: What became of it.
+        words: Where its result is, or why there is none.
+        remedy: What to do about a failure.
+        sources: For each source where it mostly is; empty if it was not heard.
+        took_s: How long it took, in seconds.
+    """
+
+    clip: str
+    state: Literal["localised", "skipped", "failed"]
+    words: str
+    remedy: str = ""
+    sources: tuple[str, ...] = ()
+    took_s: float = 0.0
+
+
+def failed(clip: Path | str, error: Exception) -> Outcome:
+    """The outcome of a clip that failed; anything but a `SoundwhereError` is a defect of this package."""
+    if isinstance(error, SoundwhereError):
+        return Outcome(str(clip), "failed", error.message, error.remedy)
+    what = f"{clip}: internal error: {type(error).__name__}: {error}"
+    return Outcome(str(clip), "failed", what, "This is a defect: please report it, with --debug and this clip alone.")
+
+
+@dataclass
+class Desk:
+    """Localises clips with one model, which is loaded when the first clip has turned out to be readable.
+
+    Attributes:
+        load: Makes the localiser.
+        talk: Say how it goes and what was found, with a bar for each clip.
+    """
+
+    load: Callable[[], Localiser]
+    talk: bool = True
+    _localiser: Localiser | None = field(default=None, init=False)
+
+    def do(self, task: Task) -> Outcome:
+        """Localise a clip and write its result.
+
+        Raises:
+            SoundwhereError: The clip cannot be read, the model cannot be loaded, or the result cannot be written.
+        """
+        began = time.monotonic()
+        footage = _look(task)
+        return self._localise(task, footage, self._loaded(), began)
+
+    def attempt(self, task: Task) -> Outcome:
+        """As `do`, but what goes wrong with the clip becomes its outcome; without a model there is none."""
+        began = time.monotonic()
+        try:
+            footage = _look(task)
+        except Exception as error:
+            return failed(task.clip, error)
+        localiser = self._loaded()
+        try:
+            return self._localise(task, footage, localiser, began)
+        except Exception as error:
+            return failed(task.clip, error)
+
+    def _loaded(self) -> Localiser:
+        if self._localiser is None:
+            self._localiser = self.load()
+        return self._localiser
+
+    def _localise(self, task: Task, footage: Footage, localiser: Localiser, began: float) -> Outcome:
+        from soundwhere.cli.show import Bar, print_sources, print_written, show_path
+
+        if self.talk:
+            print(f"{show_path(task.clip)}  {footage.describe()}", flush=True)
+        with Bar("localising", footage.count(localiser.analysis_fps(footage)), show=self.talk) as bar:
+            result = localiser.localise_footage(footage, bar.update)
+        drawn = footage.count(footage.own_fps) if "mp4" in task.formats else 0
+        with Bar("writing", drawn, show=self.talk) as bar:
+            files = result.save(task.folder, task.formats, task.overwrite, bar.update)
+        if self.talk:
+            print_sources(result)
+            print_written(task.folder, files)
+        places = tuple(result.where(source) for source in range(result.sources))
+        return Outcome(str(task.clip), "localised", str(task.folder), "", places, time.monotonic() - began)
+
+
+def _look(task: Task) -> Footage:
+    from soundwhere.inference.footage import Footage
+
+    return Footage.open(task.clip, task.audio, task.start_s, task.end_s)
+
+
+def print_summary(outcomes: Sequence[Outcome]) -> None:
+    """Print one line per clip, and how many there are of each kind."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from soundwhere.cli.show import show_path
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("clip", "sources", "took", "result"):
+        table.add_column(column, overflow="fold", justify="right" if column == "took" else "left")
+    for outcome in outcomes:
+        heard = [f"{number} {where}" for number, where in enumerate(outcome.sources, 1) if where]
+        silent = "none heard" if outcome.sources else ""
+        took = f"{outcome.took_s:.1f} s" if outcome.took_s else ""
+        words = outcome.words if outcome.state == "localised" else f"{outcome.state}: {outcome.words}"
+        style = "red" if outcome.state == "failed" else "dim" if outcome.state == "skipped" else ""
+        cells = (show_path(outcome.clip), "; ".join(heard) or silent, took, show_path(words))
+        table.add_row(*(Text(cell, style=style) for cell in cells))
+    console = Console(highlight=False)
+    if not console.is_terminal:  # nobody watches: a line per clip, as wide as it takes
+        needed = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
+        console = Console(highlight=False, width=max(needed, console.width))
+    console.print(table)
+    states = [outcome.state for outcome in outcomes]
+    print(", ".join(f"{states.count(state)} {state}" for state in ("localised", "skipped", "failed")))
