@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 from PIL import Image
 
+from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.errors import ConfigError, OutputError
 from soundwhere.inference import writers
 from soundwhere.inference.folder import finished_folder, result_folder
-from soundwhere.inference.formats import FORMATS, parse_formats
+from soundwhere.inference.formats import FORMATS, parse_formats, result_schema
 from soundwhere.inference.localiser import Localiser
 from soundwhere.media.audio import read_audio
 from soundwhere.media.video import probe, read_frames
@@ -30,9 +32,9 @@ def result(red_and_blue: Any, squares_path: Path) -> Result:
 
 
 def test_every_format(result: Result, tmp_path: Path) -> None:
-    files = result.save(tmp_path / "out", tuple(FORMATS))
+    files = result.save(tmp_path / "out", FORMATS)
     names = {path.name for path in files}
-    assert {"overlay.mp4", "overlay.png", "result.json", "result.csv", "result.npz", "index.html"} <= names
+    assert {"overlay.mp4", "overlay.png", "result.json", "result.csv", "result.npz", "coco.json", "index.html"} <= names
     assert all(path.stat().st_size > 0 for path in files)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -92,6 +94,55 @@ def test_json_is_documented_field_by_field(result: Result) -> None:
     assert written <= documented
 
 
+def test_json_fits_the_published_schema(
+    red_and_blue: Any, result: Result, squares_path: Path, noise_path: Path
+) -> None:
+    schema = result_schema()
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    silent = Localiser(red_and_blue, "cpu").localise(squares_path, noise_path, start_s=4.0)
+    for found in (result, silent):
+        stored = json.loads(json.dumps(writers.to_json(found)))
+        assert [error.message for error in validator.iter_errors(stored)] == []
+        assert stored["schema"] == schema["title"] == schema["properties"]["schema"]["const"]
+        # nothing is written that the schema does not describe
+        assert set(stored) == set(schema["properties"]) == set(schema["required"])
+        for name, part in (("source", stored["sources"][0]), ("settings", stored["settings"])):
+            assert set(part) == set(schema["$defs"][name]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("schema", "soundwhere-result-2"), ("times_s", []), ("width", 0), ("sources", [{}]), ("level_db", ["loud"])],
+)
+def test_the_schema_refuses_what_is_wrong(result: Result, field: str, value: object) -> None:
+    stored = {**writers.to_json(result), field: value}
+    assert not Draft202012Validator(result_schema()).is_valid(stored)
+
+
+def test_coco_holds_the_sources_that_sound(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "out", ["coco"])
+    stored = json.loads((tmp_path / "out" / "coco.json").read_text())
+    assert [image["time_s"] for image in stored["images"]] == pytest.approx(result.times.tolist(), abs=1e-3)
+    assert [category["name"] for category in stored["categories"]] == ["source 1", "source 2"]
+    found = {(a["image_id"] - 1, a["category_id"] - 1) for a in stored["annotations"]}
+    assert found == {(int(t), int(k)) for t, k in np.argwhere(result.sounding)}
+    assert len({a["id"] for a in stored["annotations"]}) == len(stored["annotations"])
+    for annotation in stored["annotations"][::5]:
+        frame, source = annotation["image_id"] - 1, annotation["category_id"] - 1
+        heat = result.heatmap(float(result.times[frame]))[source]
+        upper = heat >= (heat.min() + heat.max()) / 2
+        mask = decode_rle(annotation["segmentation"])
+        assert (mask != upper).mean() < 0.01  # half precision may move the edge by a pixel
+        left, top, width, height = annotation["bbox"]
+        assert mask[top : top + height, left : left + width].sum() == mask.sum() == annotation["area"]
+        assert mask[top].any()
+        assert mask[:, left + width - 1].any()
+        # the same box as the result's own, which comes from a coarser grid
+        corners = [left, top, left + width, top + height]
+        np.testing.assert_allclose(corners, result.boxes[frame, source], atol=4)
+
+
 def test_silence_is_valid_json(red_and_blue: Any, squares_path: Path, tmp_path: Path) -> None:
     Localiser(red_and_blue, "cpu").localise(squares_path, start_s=4.0).save(tmp_path / "out", ["json", "html", "png"])
     stored = json.loads((tmp_path / "out" / "result.json").read_text(), parse_constant=pytest.fail)
@@ -124,7 +175,7 @@ class Links(HTMLParser):
 
 
 def test_the_page_shows_what_is_there_and_needs_no_net(result: Result, tmp_path: Path) -> None:
-    result.save(tmp_path / "out", tuple(FORMATS))
+    result.save(tmp_path / "out", FORMATS)
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     links = Links(text).found
     assert {"overlay.mp4", "result.json", "overlay.png"} <= set(links)
@@ -193,7 +244,7 @@ def test_long_names_fit(tmp_path: Path) -> None:
 
 def test_formats_are_checked() -> None:
     assert parse_formats("html,JSON, mp4") == ("mp4", "json", "html")
-    with pytest.raises(ConfigError, match="mp4,png,json,csv,npz,html"):
+    with pytest.raises(ConfigError, match="mp4,png,json,csv,npz,coco,html"):
         parse_formats("json,gif")
     with pytest.raises(ConfigError, match="No output format"):
         parse_formats(" ,")
