@@ -114,6 +114,10 @@ class Clips:
     def __len__(self) -> int:
         return len(self._clips)
 
+    def __getitem__(self, index: int) -> StoredClip:
+        """The clip on disk, which reads its files whenever it is asked."""
+        return self._clips[index]
+
     def key(self, index: int) -> str:
         """See `ClipSource`."""
         return self._clips[index].key
@@ -130,6 +134,35 @@ class Clips:
             return centre_clip(recording.astype(np.float32))
         start = rng.integers(len(recording) - CLIP_SAMPLES + 1)
         return recording[start : start + CLIP_SAMPLES].astype(np.float32)
+
+
+class Together:
+    """Two `ClipSource`s, one after the other."""
+
+    def __init__(self, first: ClipSource, second: ClipSource) -> None:
+        self._first, self._second = first, second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def _find(self, index: int) -> tuple[ClipSource, int]:
+        count = len(self._first)
+        return (self._first, index) if index < count else (self._second, index - count)
+
+    def key(self, index: int) -> str:
+        """See `ClipSource`."""
+        clips, own = self._find(index)
+        return clips.key(own)
+
+    def image(self, index: int) -> Image:
+        """See `ClipSource`."""
+        clips, own = self._find(index)
+        return clips.image(own)
+
+    def sound(self, index: int, rng: np.random.Generator | None = None) -> Waveform:
+        """See `ClipSource`."""
+        clips, own = self._find(index)
+        return clips.sound(own, rng)
 
 
 def file_key(path: Path, root: Path) -> str:
