@@ -1,131 +1,88 @@
-"""The page: one HTML file beside the other outputs that shows them, without a server or anything from the net."""
+"""The page: one HTML file that plays the clip with its heatmaps, without a server or anything from the net.
+
+A short clip is within the page, which can then be sent on as one file; a longer one lies beside it.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+from base64 import b64encode
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
-import numpy as np
-
-from soundwhere import __version__
 from soundwhere.files import write_text
-from soundwhere.media.video import clock
+from soundwhere.inference.plain import playable, write_plain
+from soundwhere.inference.player import player_data
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from soundwhere.inference.result import Result
 
-_POINTS = 400  # of a confidence curve
+SCRIPTS: Final = ("heat.js", "timeline.js", "controls.js", "player.js")  # in this order
+_MOST_BYTES: Final = 12 << 20  # of a video within the page
+_TYPES: Final = {".webm": "video/webm"}
 
 
-def write_page(result: Result, folder: Path) -> None:
-    """Write `index.html` for the outputs that are in the folder already."""
-    write_text(folder / "index.html", page(result, folder))
+def write_page(result: Result, folder: Path, title: str | None = None) -> None:
+    """Write `index.html` for the outputs that are in the folder already, and `plain.mp4` if the clip is long.
+
+    Args:
+        result: What was found.
+        folder: Where its other outputs are.
+        title: What the clip is called; by default the name of its file.
+    """
+    data = player_data(result, title)
+    with TemporaryDirectory(dir=folder, prefix=".plain.") as temporary:
+        video = playable(result.footage)
+        begins_s = 0.0
+        if video is None:
+            video, begins_s = folder / temporary / "plain.mp4", result.footage.start_s
+            write_plain(result.footage, video)
+        kind = _TYPES.get(video.suffix.lower(), "video/mp4")
+        if video.stat().st_size <= _MOST_BYTES:
+            data["video"] = {"base64": b64encode(video.read_bytes()).decode("ascii"), "type": kind}
+        else:
+            beside = folder / f"plain{video.suffix.lower()}"
+            shutil.copyfile(video, beside)
+            data["video"] = {"src": beside.name, "type": kind}
+        data["video"]["start_s"] = round(begins_s, 3)
+    data["files"] = list_files(folder)
+    write_text(folder / "index.html", page(data))
 
 
-def page(result: Result, folder: Path) -> str:
-    """The page for a result whose other outputs are in `folder`."""
-    template = files("soundwhere.inference").joinpath("web", "page.html").read_text(encoding="utf-8")
-    footage, settings = result.footage, result.settings
-    whole = footage.start_s == 0 and footage.end_s >= footage.info.duration_s
-    part = "" if whole else f", {clock(footage.start_s)} to {clock(footage.end_s)} of it"
-    return Template(template).substitute(
-        title=escape(footage.path.name),
-        facts=escape(footage.describe() + part),
-        screen=_screen(folder, footage.path.name),
-        lanes="\n".join(_lane(result, source) for source in range(result.sources)),
-        ticks=_ticks(footage.start_s, footage.end_s),
-        gallery=_gallery(result, folder),
-        downloads=_downloads(folder),
-        model=escape(result.model.name),
-        analysis=escape(f"{result.fps:g} frames per second, a window of sound every {settings.hop_s:g} s"),
-        least=f"{settings.least_confidence:g}",
-        start_s=f"{footage.start_s:.3f}",
-        length_s=f"{footage.end_s - footage.start_s:.3f}",
-        version=__version__,
+def page(data: dict[str, Any]) -> str:
+    """The page around the player's data, which it carries with it."""
+    source = files("soundwhere.inference") / "web"
+    text = {name: (source / name).read_text(encoding="utf-8") for name in ("page.html", "player.css", *SCRIPTS)}
+    return Template(text["page.html"]).substitute(
+        title=escape(data["title"]),
+        version=escape(data["version"]),
+        facts=escape(data["facts"]),
+        links="".join(f'<li><a href="{file["href"]}">{escape(file["name"])}</a></li>' for file in data["files"]),
+        style=text["player.css"],
+        data=_as_script(data),
+        script="\n".join(text[name] for name in SCRIPTS),
     )
 
 
-def _screen(folder: Path, name: str) -> str:
-    poster = ' poster="overlay.png"' if (folder / "overlay.png").is_file() else ""
-    if (folder / "overlay.mp4").is_file():
-        label = f'aria-label="{escape(name)} with heatmaps"'
-        return f'<video src="overlay.mp4"{poster} controls playsinline loop {label}></video>'
-    return '<img src="overlay.png" alt="The clip with its heatmaps">' if poster else ""
+def list_files(folder: Path) -> list[dict[str, Any]]:
+    """The files of a result: `name` for people, `href` from the folder, size in bytes."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "index.html")
+    inside = [(path.relative_to(folder).as_posix(), path) for path in found]
+    return [
+        {"name": name, "href": quote(name), "bytes": path.stat().st_size}
+        for name, path in inside
+        if not any(part.startswith(".") for part in name.split("/"))
+    ]
 
 
-def _lane(result: Result, source: int) -> str:
-    """A source's row under the picture: its colour and place, a curve of its confidence, bars where it sounds."""
-    spans = result.spans(source)
-    bars = "".join(_bar(result, start, end) for start, end in spans)
-    total = sum(end - start for start, end in spans)
-    heard = f"{result.where(source)} · {total:.1f} s" if spans else "not heard"
-    return (
-        f'<div class="lane" style="--colour:{_css(result, source)}">'
-        f'<div class="label"><b>source {source + 1}</b><span>{escape(heard)}</span></div>'
-        f'<div class="track"><svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path d="{_curve(result, source)}"/></svg>{bars}</div></div>'
-    )
-
-
-def _bar(result: Result, start: float, end: float) -> str:
-    left, right = 100 * _share(result, start), 100 * _share(result, end)
-    place = f'style="left:{left:.3f}%;width:{right - left:.3f}%" title="{clock(start)} to {clock(end)}"'
-    return f'<i {place} data-from="{start:.3f}" data-to="{end:.3f}"></i>'
-
-
-def _curve(result: Result, source: int) -> str:
-    """The outline of a source's confidence over time, in a box of 1 x 1, as an SVG path."""
-    start_s, end_s = result.footage.start_s, result.footage.end_s
-    times = np.linspace(start_s, end_s, min(_POINTS, max(2, 4 * len(result.times))))
-    confidence = np.interp(times, result.times, result.confidence[:, source])
-    points = " ".join(
-        f"L{_share(result, time):.4f} {1 - value:.3f}" for time, value in zip(times, confidence, strict=True)
-    )
-    return f"M0 1 {points} L1 1Z"
-
-
-def _css(result: Result, source: int) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*result.colour(source)[1])
-
-
-def _share(result: Result, time_s: float) -> float:
-    start_s, end_s = result.footage.start_s, result.footage.end_s
-    return float(np.clip((time_s - start_s) / (end_s - start_s), 0, 1))
-
-
-def _ticks(start_s: float, end_s: float) -> str:
-    """Five times along the axis."""
-    times = np.linspace(start_s, end_s, 5)
-    fine = end_s - start_s < 10
-    return "".join(f"<span>{f'{time:.1f} s' if fine else clock(time)}</span>" for time in times)
-
-
-def _gallery(result: Result, folder: Path) -> str:
-    """The pictures in `heatmaps/`, one row per time."""
-    rows = []
-    for overlay in sorted((folder / "heatmaps").glob("*-overlay.png")):
-        stem = overlay.name.removesuffix("-overlay.png")
-        time_s = float(stem.removesuffix("s"))
-        time = f"{time_s:g} s"
-        pictures = [_figure(overlay.name, f"The clip with its heatmaps at {time}", time)]
-        for source in range(result.sources):
-            name = f"source {source + 1}"
-            silent = "" if result.presence(time_s)[source] else " · silent"
-            caption = f'<b style="--colour:{_css(result, source)}">{name}</b>{silent}'
-            pictures.append(_figure(f"{stem}-source-{source + 1}.png", f"Heatmap of {name} at {time}", caption))
-        rows.append(f'<div class="moment">{"".join(pictures)}</div>')
-    return f"<h2>Heatmaps</h2>\n{''.join(rows)}" if rows else ""
-
-
-def _figure(name: str, description: str, caption: str) -> str:
-    image = f'<img loading="lazy" src="heatmaps/{name}" alt="{description}">'
-    return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
-
-
-def _downloads(folder: Path) -> str:
-    names = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != "index.html")
-    return "".join(f'<li><a href="{escape(name)}">{escape(name)}</a></li>' for name in names)
+def _as_script(data: dict[str, Any]) -> str:
+    """JSON that may stand between script tags, whatever it says."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
