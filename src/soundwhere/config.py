@@ -50,15 +50,17 @@ class ModelConfig:
     """Name the configuration is known by."""
     visual: Literal["resnet18", "mobilenet_v2", "tiny"] = "resnet18"
     """Visual encoder."""
-    audio: Literal["resnet18", "compact", "tiny"] = "resnet18"
+    audio: Literal["resnet18", "mobilenet_v2", "compact", "tiny"] = "resnet18"
     """Audio encoder."""
     visual_weights: str = "imagenet"
     """Weights the visual encoder starts from: `imagenet`, a file, or `none`."""
+    audio_weights: str = "none"
+    """Weights the audio encoder starts from: `none`, `imagenet`, a file, or `visual`, those of the visual encoder."""
     freeze_visual: bool = True
     """Keep the visual encoder as it is: no gradients, BatchNorm statistics that do not move."""
     frame_px: int = constants.FRAME_PX
     """Side of one frame, a multiple of 32."""
-    spectrogram: Literal["paper", "peers"] = "paper"
+    spectrogram: Literal["paper", "peers", "mel"] = "paper"
     """Log-spectrogram preset."""
     pooling: Literal["average", "max"] = "average"
     """Pooling of the audio encoder's map into one embedding."""
@@ -100,12 +102,15 @@ class LossConfig:
     """Form of the stage-1 loss."""
     stage_two: Literal["distil", "paper"] = "distil"
     """Stage-2 loss: distillation of the solo sounds' stage-1 maps, or the paper's source-specific contrast."""
-    teacher: Literal["grow", "algorithm1"] = "grow"
-    """How `distil` shapes a solo sound's map: its peak grown over alike cells with strong features, or Algorithm 1."""
+    teacher: Literal["grow", "algorithm1", "strength"] = "grow"
+    """What `distil` teaches: a solo sound's stage-1 map, its peak grown over alike cells with strong features or shaped
+    by Algorithm 1; or the feature strength of the frame that each sound came with (clips only)."""
     cross_sample_negatives: bool = False
     """Add cross-sample negatives to stage 2 (ablation d)."""
     prior_gradient: bool = False
     """Let stage 2's gradient flow through the spatial prior (joint training only)."""
+    blank: int = 0
+    """Bands, and as many spans of time, that are blanked in each spectrogram trained on (SpecAugment)."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +123,21 @@ class DataConfig:
     """Folder of the data set (real-duet, folder)."""
     mixtures: Literal["made", "native"] = "made"
     """Make mixtures from single clips, or take videos with several sources as they are."""
-    layouts: tuple[Literal["side-by-side", "stacked", "grid"], ...] = ("side-by-side",)
-    """How frames of a made mixture are joined."""
+    split: Literal["train", "train+val"] = "train"
+    """real-duet: the clips to train on; a final model may take those of val too."""
+    made_up: int = 0
+    """Things of the made-up world, each with its sound, that join the clips."""
+    layouts: tuple[Literal["side-by-side", "stacked", "grid", "pasted"], ...] = ("side-by-side",)
+    """How frames of a made mixture are put together."""
+    pool: int = 0
+    """Made mixtures: show this many pictures again and again with other sounds, encoded whole; 0 shows ever new ones,
+    whose features are joined from those of single frames."""
     silent: int = 0
     """Silent distractors per scene: further objects (made-up world) or frames (made mixtures)."""
+    vary_silent: bool = False
+    """Made mixtures: draw the number of silent frames for every step, up to `silent`."""
+    interference: float = 0.0
+    """Share of single clips heard with the quieter sound of another, which is not shown."""
     gain_db: float = 6.0
     """Each source's level is drawn within plus or minus this, after every source was scaled to one RMS."""
     single_fraction: float = 0.0
@@ -135,9 +151,11 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         _require(len(self.layouts) > 0, "layouts", self.layouts, "at least one")
-        _require(self.silent >= 0, "silent", self.silent, "0 or more")
+        for name in ("silent", "made_up", "pool"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         _require(self.gain_db >= 0, "gain_db", self.gain_db, "0 or more")
-        _require(0 <= self.single_fraction <= 1, "single_fraction", self.single_fraction, "between 0 and 1")
+        for name in ("single_fraction", "interference"):
+            _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
         _require(self.scenes >= 1, "scenes", self.scenes, "1 or more")
         _require(self.workers >= 0, "workers", self.workers, "0 or more")
 
@@ -192,8 +210,17 @@ class TrainConfig:
 CONFIGS: dict[str, ModelConfig] = {
     # The paper: ResNet-18 for both, D 512.
     "scav-r18": ModelConfig(),
-    # Small and quick on a CPU. Stage 1 has no visual projection: the audio head gives MobileNetV2's 1280 values.
-    "scav-mobile": ModelConfig(name="scav-mobile", visual="mobilenet_v2", audio="compact", dimension=256),
+    # Small and quick on a CPU. Both encoders start from photographs: hearing takes far fewer sounds then.
+    "scav-mobile": ModelConfig(
+        name="scav-mobile",
+        visual="mobilenet_v2",
+        audio="mobilenet_v2",
+        audio_weights="visual",
+        spectrogram="mel",
+        prior_features="raw",
+        dimension=256,
+        decoupler_layers=2,
+    ),
     # For the made-up world: small CNNs trained from scratch, the visual one included.
     "scav-tiny": ModelConfig(
         name="scav-tiny",

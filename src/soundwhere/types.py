@@ -57,12 +57,15 @@ class Batch:
         image: Normalised pictures, shape (B, 3, H, W); absent when `features` are cached.
         features: Frozen visual features, shape (B, C, h, w); absent when `image` is given.
         solos: The separate sounds of a made mixture, shape (B, K, N); absent for native mixtures.
+        targets: Feature strength of the frame each sound came with, 0 outside it, shape (B, K, h, w); only where a
+            loss asks for it.
     """
 
     mixture: Tensor
     image: Tensor | None = None
     features: Tensor | None = None
     solos: Tensor | None = None
+    targets: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.mixture)

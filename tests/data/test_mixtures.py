@@ -12,7 +12,7 @@ from soundwhere.constants import CLIP_SAMPLES, MIXING_RMS
 from soundwhere.data import draws as draws_module
 from soundwhere.data.draws import batches
 from soundwhere.data.features import FeatureCache
-from soundwhere.data.mixtures import Mixtures, NativeScenes
+from soundwhere.data.mixtures import Mixtures, NativeScenes, PoolPictures
 from soundwhere.errors import ConfigError, DataError
 
 OPTIONS = {"batch_size": 4, "seed": 7, "frame_px": 32}
@@ -156,3 +156,74 @@ def test_clips_with_one_photo_never_meet(own_root):
     draws = Mixtures(RealDuet(own_root).clips("train"), **OPTIONS)
     for number in range(30):
         assert len(set(shown(draws.draw(number).image))) == 2
+
+
+EVERY = {"silent": 2, "vary_silent": True, "layouts": ("side-by-side", "stacked", "grid", "pasted")}
+
+
+def test_a_pool_shows_the_same_pictures_with_other_sounds(mini_clips):
+    draws = Mixtures(mini_clips, pool=10, **EVERY, **OPTIONS)
+    assert len(draws) == 12  # whole steps
+    first, again = ([draws.draw(12 * epoch + n) for n in range(12)] for epoch in (0, 1))
+    assert all(np.array_equal(one.image, other.image) for one, other in zip(first, again, strict=True))
+    heard_first, heard_again = ([{heard(sound) for sound in one.sounds} for one in epoch] for epoch in (first, again))
+    assert heard_first != heard_again
+    for step in range(0, 12, 4):
+        assert len({one.image.shape for one in first[step : step + 4]}) == 1
+
+
+def test_the_number_of_silent_frames_varies(mini_clips):
+    draws = Mixtures(mini_clips, **EVERY, **OPTIONS)
+    found = {(picture.layout, len(picture.cast)) for picture in map(draws.picture, range(0, 400, 4))}
+    rows = {(layout, count) for layout in ("side-by-side", "stacked") for count in (2, 3, 4)}
+    assert found == rows | {("grid", 4), ("pasted", 3), ("pasted", 4)}
+
+
+def test_a_pool_is_encoded_whole(mini_clips, tmp_path):
+    draws = Mixtures(mini_clips, pool=24, **EVERY, **OPTIONS)
+    cache = FeatureCache(tmp_path, "red", None)
+    pictures = PoolPictures(draws)
+    assert cache.fill(pictures, lambda images: F.avg_pool2d(images[:, :1], 32)) == 24
+    draws.features = cache
+    for number in range(24):
+        cached, seen = draws.draw(24 + number), draws.draw(24 + number, pictures=True)
+        assert np.array_equal(seen.image, pictures.image(number))
+        cells = seen.image[..., 0].reshape(seen.image.shape[0] // 32, 32, -1, 32).mean((1, 3))
+        assert np.allclose(cached.features[0], (cells / 255 - 0.485) / 0.229, atol=3e-3)
+
+
+def test_targets_are_where_the_sounding_frames_are(mini_clips, tmp_path):
+    strength = FeatureCache(tmp_path, "red", 32)
+    strength.fill(mini_clips, lambda images: F.avg_pool2d(images[:, :1] * 0.229 + 0.485, 16))
+    draws = Mixtures(mini_clips, strength=strength, **EVERY, **OPTIONS)
+    for number in range(0, 80, 4):
+        example, picture = draws.draw(number), draws.picture(number)
+        assert example.targets.shape == (2, example.image.shape[0] // 32, example.image.shape[1] // 32)
+        for sound, target in zip(example.sounds, example.targets, strict=True):
+            place = picture.arrangement.places[picture.cast.index(heard(sound))]
+            red = (20 + 20 * heard(sound)) / 255
+            assert picture.layout != "pasted" or place != picture.arrangement.places[0]  # the one below never sounds
+            assert target.sum() * 32 * 32 == pytest.approx(red * place.height * place.width, rel=2e-3)
+            rows, columns = np.nonzero(target)
+            assert rows.min() == place.top // 32
+            assert columns.max() == (place.left + place.width - 1) // 32
+
+
+def test_sounds_that_are_not_shown_are_quieter(mini_clips):
+    options = OPTIONS | {"sources": 1}
+    clean, disturbed = Mixtures(mini_clips, **options), Mixtures(mini_clips, interference=0.5, **options)
+    levels = []
+    for number in range(60):
+        rest = disturbed.draw(number).sounds[0] - clean.draw(number).sounds[0]
+        levels.append(np.sqrt(np.mean(rest**2)) / MIXING_RMS)
+    quiet = [level for level in levels if level > 0]
+    assert 15 < len(quiet) < 45
+    assert min(quiet) > 10 ** (-18.1 / 20)
+    assert max(quiet) < 10 ** (-2.9 / 20)
+
+
+def test_pasting_needs_something_to_paste_onto_and_a_pool(mini_clips, tmp_path):
+    with pytest.raises(ConfigError, match="silent frame"):
+        Mixtures(mini_clips, layouts=("pasted",), **OPTIONS)
+    with pytest.raises(ConfigError, match="encoded whole"):
+        Mixtures(mini_clips, layouts=("pasted",), silent=1, features=FeatureCache(tmp_path, "red", 32), **OPTIONS)

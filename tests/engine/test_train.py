@@ -123,6 +123,8 @@ def test_leftovers_of_a_killed_run_are_cleared(config: Config, tmp_path: Path) -
         ("model", {"decouple": False}, "decouple is off"),
         ("data", {"mixtures": "native"}, "native mixtures have none"),
         ("data", {"source": "folder"}, "needs a folder"),
+        ("loss", {"teacher": "strength"}, "needs clips"),
+        ("model", {"audio_weights": "visual", "audio": "compact"}, "cannot start from the weights of the visual one"),
     ],
 )
 def test_contradictions_are_refused(

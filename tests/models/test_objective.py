@@ -217,3 +217,23 @@ def test_native_mixtures_cannot_be_distilled(tiny: ModelConfig, make_batch: Call
         objective(make_batch(solos=False))
     assert "--mixtures made" in caught.value.remedy
     make(tiny, "two")(make_batch(solos=False))  # the paper's loss asks for none
+
+
+def test_known_frames_teach_without_hearing_solo_sounds(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+    objective = make(tiny, "two", LossConfig(stage_two="distil", teacher="strength"))
+    targets = torch.zeros(3, 2, 4, 4)
+    targets[:, 0, :2, :2], targets[:, 1, 2:, 2:] = 0.2, 0.6
+    batch = replace(make_batch(solos=False), targets=targets)
+    taught = objective.taught(batch, objective.model.features(batch))
+    assert torch.equal(taught > 0.5, targets > 0)  # however weak a frame's features are, its strongest cell counts
+    assert objective(batch)["loss"].isfinite()
+    with pytest.raises(ConfigError, match="which frame"):
+        objective(make_batch())
+
+
+def test_spectrograms_are_blanked_in_training_only(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+    batch = make_batch()
+    plain, blanked = make(tiny, "one"), make(tiny, "one", replace(PAPER, blank=2))
+    assert not torch.equal(plain(batch)["loss"], blanked(batch)["loss"])
+    plain, blanked = make(tiny, "one").eval(), make(tiny, "one", replace(PAPER, blank=2)).eval()
+    assert torch.equal(plain(batch)["loss"], blanked(batch)["loss"])

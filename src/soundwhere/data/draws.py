@@ -30,6 +30,7 @@ class Example(NamedTuple):
     sounds: NDArray[np.float32]  # (K, N)
     image: Image | None = None  # (H, W, 3), uint8
     features: NDArray[np.float16] | None = None  # (C, h, w)
+    targets: NDArray[np.float32] | None = None  # (K, h, w), feature strength of the frame of each sound
 
 
 class Draws(Protocol):
@@ -48,13 +49,15 @@ class Draws(Protocol):
 def collate(examples: list[Example], native: bool) -> Batch:
     """Stack examples into a batch; the mixture is the sum of the separate sounds."""
     sounds = torch.from_numpy(np.stack([example.sounds for example in examples]))
-    image = features = None
+    image = features = targets = None
     if examples[0].image is not None:
         image = normalise(np.stack([example.image for example in examples if example.image is not None]))
     if examples[0].features is not None:
         stacked = np.stack([example.features for example in examples if example.features is not None])
         features = torch.from_numpy(stacked).float()
-    return Batch(sounds.sum(1), image, features, None if native else sounds)
+    if examples[0].targets is not None:
+        targets = torch.from_numpy(np.stack([example.targets for example in examples if example.targets is not None]))
+    return Batch(sounds.sum(1), image, features, None if native else sounds, targets)
 
 
 def batches(draws: Draws, steps: range, batch_size: int, workers: int = 0) -> Iterator[Batch]:

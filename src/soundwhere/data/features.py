@@ -1,11 +1,11 @@
-"""Frozen visual features of single frames, kept on disk, so that training on a CPU is not spent on them."""
+"""What a frozen visual encoder makes of pictures, kept on disk, so that training on a CPU is not spent on it."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -22,25 +22,38 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
-    from soundwhere.data.clips import ClipSource
+    from soundwhere.types import Image
 
     Features = NDArray[np.float16]  # (C, h, w)
 
 
+class Pictures(Protocol):
+    """A numbered set of pictures."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def key(self, index: int) -> str:
+        """Names the content of a picture, also in another run: equal keys, equal pictures."""
+
+    def image(self, index: int) -> Image:
+        """The picture, shape (H, W, 3)."""
+
+
 class FeatureCache:
-    """One file per frame, named by what the features depend on: the picture, the encoder and the transform.
+    """One file per picture, named by what the features depend on: the picture, the encoder and the transform.
 
     Files appear whole or not at all: what was stopped goes on where it stopped, and two runs may fill one cache.
 
     Args:
         folder: Where files are kept; by default below the user's cache folder.
         encoder: Identifies the encoder and its weights, see `encoder_id`.
-        frame_px: Side to which frames are squashed before they are encoded.
+        frame_px: Side to which pictures are squashed before they are encoded; None leaves them as they are.
     """
 
-    def __init__(self, folder: Path | None, encoder: str, frame_px: int) -> None:
+    def __init__(self, folder: Path | None, encoder: str, frame_px: int | None) -> None:
         self.frame_px = frame_px
-        self.folder = (folder or default_folder()) / f"{encoder}-{frame_px}px"
+        self.folder = (folder or default_folder()) / f"{encoder}-{f'{frame_px}px' if frame_px else 'whole'}"
 
     def path(self, key: str) -> Path:
         """The file that holds, or will hold, the features of a picture."""
@@ -65,7 +78,7 @@ class FeatureCache:
 
     def fill(
         self,
-        clips: ClipSource,
+        pictures: Pictures,
         encode: Callable[[Tensor], Tensor],
         batch_size: int = 32,
         progress: Callable[[int, int], None] | None = None,
@@ -73,30 +86,36 @@ class FeatureCache:
         """Compute the features that are missing or damaged; several processes share the work and wait for each other.
 
         Args:
-            clips: The clips whose pictures are encoded.
-            encode: From normalised pictures (B, 3, frame_px, frame_px), on the CPU, to features (B, C, h, w).
+            pictures: What is encoded, such as clips.
+            encode: From normalised pictures (B, 3, H, W) of one size, on the CPU, to features (B, C, h, w).
             batch_size: Pictures encoded at a time.
             progress: Called with the number of pictures done and of all that this process has to do.
 
         Returns:
             How many pictures this process encoded.
         """
-        pictures = {clips.key(index): index for index in range(len(clips))}  # clips may share a picture
-        share = sorted(pictures)[rank() :: world_size()]
+        numbers = {pictures.key(index): index for index in range(len(pictures))}  # clips may share a picture
+        share = sorted(numbers)[rank() :: world_size()]
         missing = [key for key in share if _load(self.path(key)) is None]
         for start in range(0, len(missing), batch_size):
             keys = missing[start : start + batch_size]
-            size = (self.frame_px, self.frame_px)
-            frames = np.stack([resize(clips.image(pictures[key]), size) for key in keys])
-            with torch.no_grad():
-                encoded = encode(normalise(frames)).cpu().to(torch.float16).numpy()
-            for key, features in zip(keys, encoded, strict=True):
-                with atomic_path(self.path(key)) as temporary:
-                    np.save(temporary, features)
+            by_size: dict[tuple[int, ...], dict[str, Image]] = {}
+            for key in keys:
+                picture = self._squash(pictures.image(numbers[key]))
+                by_size.setdefault(picture.shape, {})[key] = picture
+            for group in by_size.values():
+                with torch.no_grad():
+                    encoded = encode(normalise(np.stack(list(group.values())))).cpu().to(torch.float16).numpy()
+                for key, features in zip(group, encoded, strict=True):
+                    with atomic_path(self.path(key)) as temporary:
+                        np.save(temporary, features)
             if progress is not None:
                 progress(start + len(keys), len(missing))
         barrier()
         return len(missing)
+
+    def _squash(self, picture: Image) -> Image:
+        return picture if self.frame_px is None else resize(picture, (self.frame_px, self.frame_px))
 
 
 def encoder_id(architecture: str, encoder: nn.Module) -> str:

@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from soundwhere.constants import FRAME_PX, MIXING_RMS, SOURCES
 from soundwhere.data.draws import Example
-from soundwhere.data.layout import Layout, check_layout, join
+from soundwhere.data.layout import Arrangement, Layout, arrange, check_layout, compose, join, place_map
 from soundwhere.data.memory import MEMORY
-from soundwhere.errors import DataError
+from soundwhere.errors import ConfigError, DataError
 from soundwhere.media.audio import scale_to_rms
 from soundwhere.media.image import resize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from soundwhere.data.clips import ClipSource
     from soundwhere.data.features import FeatureCache
     from soundwhere.types import Image, Waveform
 
 # Independent streams of random numbers; not from 0, because a generator is blind to zeros at the end of its seed
-_SCENE, _LAYOUT, _ORDER = 1, 2, 3
+_SCENE, _LAYOUT, _ORDER, _PICTURE = 1, 2, 3, 4
+
+# Level of a sound that is heard but not seen, against one that is
+_INTERFERENCE_DB = (-18.0, -3.0)
+
+
+class Picture(NamedTuple):
+    """What a scene shows: the clips whose frames it is made of, and where they lie."""
+
+    cast: tuple[int, ...]
+    layout: Layout
+    arrangement: Arrangement
+
+    @property
+    def may_sound(self) -> range:
+        """The frames that may sound: all but the one that others are pasted onto."""
+        return range(int(self.layout == "pasted"), len(self.cast))
 
 
 class Mixtures:
-    """Scenes made of K single clips: their frames joined, their sounds to be summed, plus frames that are silent.
+    """Scenes made of K single clips: their frames put together, their sounds to be summed, plus frames that are silent.
 
     Every clip is once an epoch the first of a scene; its partners are any clips with other pictures. Scene n is a pure
     function of the seed and n. Scenes of one step share a layout, so that they form a batch.
+
+    With a `pool` there are only so many pictures, which return every epoch with other sounds. A frozen encoder sees
+    them whole, each once. Without, features of single frames are joined, which differ beside the seams.
 
     Args:
         clips: Single-source clips.
@@ -37,10 +58,14 @@ class Mixtures:
         seed: Decides everything that is drawn.
         sources: K, how many frames of a scene sound.
         silent: How many further frames are seen only.
-        layouts: Ways to join the frames, one of which is drawn for every step.
+        vary_silent: Draw that number for every step, from the least its layout allows to `silent`.
+        layouts: Ways to put the frames together, one of which is drawn for every step.
         gain_db: Each sound is scaled to RMS 0.1, then by a gain drawn within plus or minus this.
+        interference: Share of scenes with the sound of a further clip, which is not shown, 3 to 18 dB below the others.
         frame_px: Side to which each frame is squashed.
-        features: Filled cache to take features from, instead of pictures.
+        pool: How many pictures there are, rounded up to whole steps; 0 for ever new ones.
+        features: Filled cache to take features from, instead of pictures: of whole ones with a `pool`, else of frames.
+        strength: Filled cache of each frame's feature strength, to make targets from.
     """
 
     native = False
@@ -53,24 +78,36 @@ class Mixtures:
         seed: int,
         sources: int = SOURCES,
         silent: int = 0,
+        vary_silent: bool = False,
         layouts: Sequence[Layout] = ("side-by-side",),
         gain_db: float = 0.0,
+        interference: float = 0.0,
         frame_px: int = FRAME_PX,
+        pool: int = 0,
         features: FeatureCache | None = None,
+        strength: FeatureCache | None = None,
     ) -> None:
         self._clips = clips
         self._batch_size = batch_size
         self._seed = seed
         self._sources = sources
         self._frames = sources + silent
+        self._vary_silent = vary_silent
         self._layouts = layouts
         self._gain_db = gain_db
+        self._interference = interference
         self._frame_px = frame_px
-        self._features = features
+        self.pool = -(-pool // batch_size) * batch_size
+        self.features = features
+        self._strength = strength
         self._keys = [clips.key(index) for index in range(len(clips))]
         self._epoch, self._order = -1, np.empty(0, np.int64)
         for layout in layouts:
             check_layout(layout, self._frames)
+        if "pasted" in layouts and silent == 0:
+            raise ConfigError("The layout `pasted` needs a silent frame to paste onto.", "Give --silent 1 or more.")
+        if "pasted" in layouts and not pool and features is not None:
+            raise ConfigError("Pasted pictures are encoded whole.", "Give --pool, the number of pictures to encode.")
         if len(set(self._keys)) < self._frames:
             raise DataError(
                 f"A scene of {self._frames} frames needs as many pictures, but there are {len(set(self._keys))}.",
@@ -78,7 +115,7 @@ class Mixtures:
             )
 
     def __len__(self) -> int:
-        return len(self._clips)
+        return self.pool or len(self._clips)
 
     def draw(self, number: int, pictures: bool = False) -> Example:
         """Draw a scene; its sounds come in no particular order.
@@ -87,41 +124,91 @@ class Mixtures:
             number: Which scene; may exceed the length of an epoch.
             pictures: Give the picture even where features are cached.
         """
+        picture = self.picture(number)
         rng = np.random.default_rng([self._seed, number, _SCENE])
-        cast = self._cast(number, rng)
-        sounds = np.stack([self._sound(index, rng) for index in cast[: self._sources]])
-        frames = rng.permutation(cast)
-        layout = self._layout(number)
-        if self._features is not None and not pictures:
-            cells = [self._features.get(self._keys[index]) for index in frames]
-            return Example(sounds, features=join(cells, layout, axes=(1, 2)))
-        return Example(sounds, image=join([self._frame(index) for index in frames], layout))
+        sounding = rng.permutation(picture.may_sound)[: self._sources]
+        sounds = np.stack([self._sound(picture.cast[place], rng) for place in sounding])
+        if rng.random() < self._interference:
+            sounds[0] += self._unseen(rng)
+        targets = None
+        if self._strength is not None:
+            targets = np.stack([self._target(picture, place) for place in sounding])
+        if self.features is None or pictures:
+            return Example(sounds, image=self.compose(picture), targets=targets)
+        if self.pool:
+            features = self.features.get(self.key(picture))
+        else:
+            features = join([self.features.get(self._keys[index]) for index in picture.cast], picture.layout, (1, 2))
+        return Example(sounds, features=features, targets=targets)
 
-    def _cast(self, number: int, rng: np.random.Generator) -> list[int]:
-        """The clips of a scene, those that sound first."""
-        epoch, place = divmod(number, len(self))
+    def picture(self, number: int) -> Picture:
+        """What scene `number` shows."""
+        number = number % self.pool if self.pool else number
+        rng = np.random.default_rng([self._seed, number, _PICTURE])
+        step = np.random.default_rng([self._seed, number // self._batch_size, _LAYOUT])
+        layout = self._layouts[int(step.integers(len(self._layouts)))]
+        frames = self._frames
+        if self._vary_silent and layout != "grid":
+            frames = int(step.integers(self._sources + (layout == "pasted"), frames + 1))
+        cast = tuple(int(index) for index in rng.permutation(self._cast(number, frames, rng)))
+        return Picture(cast, layout, arrange(layout, frames, self._frame_px, rng))
+
+    def compose(self, picture: Picture) -> Image:
+        """Put a picture together."""
+        return compose([self._frame(index) for index in picture.cast], picture.arrangement)
+
+    def key(self, picture: Picture) -> str:
+        """Names the content of a picture."""
+        return "|".join([str(picture.arrangement), *(self._keys[index] for index in picture.cast)])
+
+    def _cast(self, number: int, frames: int, rng: np.random.Generator) -> list[int]:
+        """The clips of a picture."""
+        epoch, place = divmod(number, len(self._clips))
         if epoch != self._epoch:
-            order = np.random.default_rng([self._seed, epoch, _ORDER]).permutation(len(self))
+            order = np.random.default_rng([self._seed, epoch, _ORDER]).permutation(len(self._clips))
             self._epoch, self._order = epoch, order
         cast = [int(self._order[place])]
-        while len(cast) < self._frames:
-            partner = int(rng.integers(len(self)))
+        while len(cast) < frames:
+            partner = int(rng.integers(len(self._clips)))
             if self._keys[partner] not in {self._keys[index] for index in cast}:
                 cast.append(partner)
         return cast
 
-    def _layout(self, number: int) -> Layout:
-        rng = np.random.default_rng([self._seed, number // self._batch_size, _LAYOUT])
-        return self._layouts[int(rng.integers(len(self._layouts)))]
+    def _target(self, picture: Picture, place: int) -> NDArray[np.float32]:
+        assert self._strength is not None
+        strength = self._strength.get(self._keys[picture.cast[place]])[0].astype(np.float32)
+        return place_map(strength, picture.arrangement, place)
 
     def _sound(self, index: int, rng: np.random.Generator) -> Waveform:
         gain = 10 ** (rng.uniform(-self._gain_db, self._gain_db) / 20)
         return scale_to_rms(self._clips.sound(index, rng), MIXING_RMS * gain)
 
+    def _unseen(self, rng: np.random.Generator) -> Waveform:
+        level = MIXING_RMS * 10 ** (rng.uniform(*_INTERFERENCE_DB) / 20)
+        return scale_to_rms(self._clips.sound(int(rng.integers(len(self._clips))), rng), level)
+
     def _frame(self, index: int) -> Image:
         size = (self._frame_px, self._frame_px)
         key = ("frame", self._keys[index], size)
         return MEMORY.get(key, lambda: resize(self._clips.image(index), size))
+
+
+class PoolPictures:
+    """The whole pictures of a pool, as a cache of features wants them."""
+
+    def __init__(self, mixtures: Mixtures) -> None:
+        self._mixtures = mixtures
+
+    def __len__(self) -> int:
+        return self._mixtures.pool
+
+    def key(self, index: int) -> str:
+        """See `Pictures`."""
+        return self._mixtures.key(self._mixtures.picture(index))
+
+    def image(self, index: int) -> Image:
+        """See `Pictures`."""
+        return self._mixtures.compose(self._mixtures.picture(index))
 
 
 class NativeScenes(Mixtures):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Protocol
 
+from soundwhere.constants import FRAME_PX
+from soundwhere.data.clips import Together
 from soundwhere.data.features import FeatureCache, encoder_id
 from soundwhere.data.folder import FolderClips
-from soundwhere.data.mixtures import Mixtures, NativeScenes
+from soundwhere.data.mixtures import Mixtures, NativeScenes, PoolPictures
 from soundwhere.data.real_duet import RealDuet
+from soundwhere.data.strength import feature_strength
+from soundwhere.data.synthetic.clips import WorldClips
 from soundwhere.data.synthetic.draws import SyntheticDraws, render
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError, DataError
@@ -17,11 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from torch import nn
+    from torch import Tensor, nn
 
     from soundwhere.config import Config, DataConfig, ModelConfig
     from soundwhere.data.clips import ClipSource
     from soundwhere.data.draws import Draws
+    from soundwhere.data.features import Pictures
 
 
 class Seeing(Protocol):
@@ -53,45 +58,75 @@ def make_draws(
         silent = data.silent if sources > 1 else 0
         scenes = render(World(seed, (frame_px, frame_px)), data.scenes, sources, silent, progress)
         return SyntheticDraws(scenes, sources, data.gain_db, seed)
-    clips = make_clips(data)
-    features = None
-    if model.config.freeze_visual:
-        features = FeatureCache(data.cache, encoder_id(model.config.visual, model.visual), frame_px)
-        device = next(model.visual.parameters()).device
-        features.fill(clips, lambda pictures: model.visual(pictures.to(device)), progress=progress)
+    clips = make_clips(data, frame_px)
+    frozen = model.config.freeze_visual
+    encoder = encoder_id(model.config.visual, model.visual) if frozen else ""
+    device = next(model.visual.parameters()).device
+
+    def encode(pictures: Tensor) -> Tensor:
+        features: Tensor = model.visual(pictures.to(device))
+        return features
+
+    def cache(pictures: Pictures, side: int | None) -> FeatureCache:
+        features = FeatureCache(data.cache, encoder, side)
+        features.fill(pictures, encode, progress=progress)
+        return features
+
     if data.mixtures == "native":
+        features = cache(clips, frame_px) if frozen else None
         return NativeScenes(
             clips, batch_size=batch_size, seed=seed, gain_db=data.gain_db, frame_px=frame_px, features=features
         )
-    return Mixtures(
+    several = sources > 1
+    whole = several and data.pool > 0
+    strength = None
+    if several and config.loss.stage_two == "distil" and config.loss.teacher == "strength":
+        strength = FeatureCache(data.cache, f"{encoder_id(model.config.visual, model.visual)}-strength", frame_px)
+        strength.fill(clips, lambda pictures: feature_strength(pictures, encode), progress=progress)
+    mixtures = Mixtures(
         clips,
         batch_size=batch_size,
         seed=seed,
         sources=sources,
-        silent=data.silent if sources > 1 else 0,
-        layouts=data.layouts if sources > 1 else ("side-by-side",),
+        silent=data.silent if several else 0,
+        vary_silent=several and data.vary_silent,
+        layouts=data.layouts if several else ("side-by-side",),
         gain_db=data.gain_db,
+        interference=0 if several else data.interference,
         frame_px=frame_px,
-        features=features,
+        pool=data.pool if several else 0,
+        features=cache(clips, frame_px) if frozen and not whole else None,
+        strength=strength,
     )
+    if frozen and whole:
+        mixtures.features = cache(PoolPictures(mixtures), None)
+    return mixtures
 
 
-def make_clips(data: DataConfig) -> ClipSource:
-    """The clips of a data set to train on: real-duet's `train` split, or a folder of videos."""
+# Worlds whose things join the clips have seeds of their own: no picture and no sound of theirs is ever scored.
+_MADE_UP_SEED = 1_000_003
+
+
+def make_clips(data: DataConfig, frame_px: int = FRAME_PX) -> ClipSource:
+    """The clips of a data set to train on, of real-duet or a folder of videos, and things of the made-up world."""
     if data.source == "synthetic":
         raise ConfigError("The made-up world has scenes, not clips.", "Choose --source real-duet or folder.")
     root = data_root(data)
+    clips: ClipSource
     if data.source == "folder":
-        clips = FolderClips(root)
-        if clips.problems:
-            warnings.warn(clips.describe_problems(), stacklevel=2)
-        return clips
-    if data.mixtures == "native":
-        raise ConfigError(
-            "real-duet has single-source clips, no native mixtures.",
-            "Use --mixtures made, or --source folder with videos of several sources.",
-        )
-    return RealDuet(root).clips("train")
+        clips = folder = FolderClips(root)
+        if folder.problems:
+            warnings.warn(folder.describe_problems(), stacklevel=2)
+    else:
+        if data.mixtures == "native":
+            raise ConfigError(
+                "real-duet has single-source clips, no native mixtures.",
+                "Use --mixtures made, or --source folder with videos of several sources.",
+            )
+        clips = RealDuet(root).clips(data.split)
+    if data.made_up:
+        return Together(clips, WorldClips(World(_MADE_UP_SEED, (frame_px, frame_px)), data.made_up))
+    return clips
 
 
 def data_root(data: DataConfig) -> Path:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from soundwhere.config import Config
+    from soundwhere.config import Config, ModelConfig
     from soundwhere.data.draws import Draws
 
 Stage = Literal["one", "two", "joint"]
@@ -89,13 +89,19 @@ class Run:
             if start is not None:
                 start_from(self.model, start)
             else:
-                load_weights(self.model.visual, settings.visual, settings.visual_weights, download=download)
+                self._load_pretrained(settings, download)
         make_folder(folder)
         if distributed.is_main():
             remove_partial(folder)
             if self.resumed is None:
                 (folder / METRICS).unlink(missing_ok=True)
             write_json(folder / "config.json", to_dict(self.config))
+
+    def _load_pretrained(self, settings: ModelConfig, download: bool) -> None:
+        load_weights(self.model.visual, settings.visual, settings.visual_weights, download=download)
+        heard = settings.visual_weights if settings.audio_weights == "visual" else settings.audio_weights
+        load_weights(self.model.audio.encoder, settings.audio, heard, download=download)
+        self.model.begin_stage_two()
 
     def _resumed_config(self, config: Config) -> tuple[Config, Progress]:
         """The configuration to go on with, which may differ from the stored one only in what is `CHANGEABLE`."""
@@ -218,6 +224,15 @@ def _checked(config: Config) -> Config:
         )
     if config.data.source != "synthetic":
         data_root(config.data)
+    elif config.loss.teacher == "strength" and stage != "one":
+        raise ConfigError(
+            "The teacher `strength` needs clips, of which scenes are made.", "Use --teacher grow in the made-up world."
+        )
+    if model.audio_weights == "visual" and model.audio != model.visual:
+        raise ConfigError(
+            f"The audio encoder ({model.audio}) cannot start from the weights of the visual one ({model.visual}).",
+            "Set --audio-weights to none, imagenet or a file.",
+        )
     if config.train.batch_size % distributed.world_size():
         raise ConfigError(
             f"A batch of {config.train.batch_size} cannot be shared by {distributed.world_size()} processes.",

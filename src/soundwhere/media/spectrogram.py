@@ -1,11 +1,12 @@
 """Log-spectrograms: power spectral density as `scipy.signal.spectrogram` defines it, in batched torch on any device.
 
-Both presets take the natural logarithm of (density + 1e-7) and divide by 12, which brings everything from silence
-(-1.34) to a full-scale tone (about 0) near the unit range.
+The presets of the literature take the natural logarithm of (density + 1e-7) and divide by 12, which brings everything
+from silence (-1.34) to a full-scale tone (about 0) near the unit range.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,8 +17,6 @@ from torch.nn import functional as F
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError
 
-_FLOOR = 1e-7  # added to the density, so that silence has a logarithm
-_SCALE = 12.0
 _LOUDEST = 1e6  # far above any sound; a larger sample's power would overflow float32
 
 
@@ -30,17 +29,25 @@ class SpectrogramPreset:
         hop_samples: Distance between the starts of two windows.
         window: Name and parameters of the window as `scipy.signal.get_window` takes them.
         centred: Pad half a window of silence at both ends, so that window t is centred on sample t * hop_samples.
+        mels: Number of mel bands the frequencies are gathered into; 0 keeps them as they are.
+        floor: Added to the density, so that silence has a logarithm.
+        offset: Added to the logarithm.
+        scale: What the sum is divided by.
     """
 
     window_samples: int
     hop_samples: int
     window: str | tuple[str, float]
     centred: bool
+    mels: int = 0
+    floor: float = 1e-7
+    offset: float = 0.0
+    scale: float = 12.0
 
     @property
     def bins(self) -> int:
         """Number of frequencies F."""
-        return self.window_samples // 2 + 1
+        return self.mels or self.window_samples // 2 + 1
 
     def frames(self, samples: int) -> int:
         """Number of windows T that `samples` samples give; at least one, for which a short sound is padded."""
@@ -55,7 +62,13 @@ PRESETS: dict[str, SpectrogramPreset] = {
     # The released code of the peers calls scipy.signal.spectrogram(x, 22050, nperseg=512, noverlap=274); scipy's
     # defaults then mean a Tukey(0.25) window, the mean of each window subtracted, one-sided density, no padding.
     "peers": SpectrogramPreset(window_samples=512, hop_samples=238, window=("tukey", 0.25), centred=False),
+    # For encoders that start from photographs: few enough cells to be quick, and a floor that keeps the quiet overtones
+    # which 1e-7 cuts off. Offset and scale bring sounds of RMS 0.1 to about zero mean and unit spread, as photos have.
+    "mel": SpectrogramPreset(1024, 512, "hann", centred=True, mels=64, floor=1e-11, offset=18.0, scale=4.0),
 }
+
+# Edges of the mel bands.
+_MEL_HZ = (40.0, 11_000.0)
 
 
 def log_spectrogram(waveform: Tensor, preset: str = "paper") -> Tensor:
@@ -65,10 +78,10 @@ def log_spectrogram(waveform: Tensor, preset: str = "paper") -> Tensor:
 
     Args:
         waveform: Sound at 22 050 Hz, shape (..., N), any floating dtype, nominally in [-1, 1]; N may be 0.
-        preset: `paper` (552 x 121 for 3 s) or `peers` (257 x 276 for 3 s).
+        preset: `paper` (552 x 121 for 3 s), `peers` (257 x 276 for 3 s) or `mel` (64 x 130 for 3 s).
 
     Returns:
-        ln(density + 1e-7) / 12, shape (..., 1, F, T), float32, always finite.
+        (ln(density + floor) + offset) / scale, shape (..., 1, F, T), float32, always finite.
 
     Raises:
         ConfigError: No such preset.
@@ -87,7 +100,9 @@ def log_spectrogram(waveform: Tensor, preset: str = "paper") -> Tensor:
     windows = (windows - windows.mean(-1, keepdim=True)) * weights.to(windows.device)
     spectra: Tensor = torch.fft.rfft(windows)
     density = spectra.abs().square() * doubling.to(windows.device)
-    return ((density + _FLOOR).log() / _SCALE).transpose(-1, -2).unsqueeze(-3)
+    if form.mels:
+        density = density @ mel_bands(form).to(density.device)
+    return (((density + form.floor).log() + form.offset) / form.scale).transpose(-1, -2).unsqueeze(-3)
 
 
 @lru_cache
@@ -97,6 +112,18 @@ def _weights(form: SpectrogramPreset) -> tuple[Tensor, Tensor]:
     from scipy.signal import get_window
 
     window = torch.from_numpy(get_window(form.window, form.window_samples))
-    doubling = torch.full((form.bins,), 2.0)
+    doubling = torch.full((form.window_samples // 2 + 1,), 2.0)
     doubling[0] = doubling[-1] = 1.0  # constant and Nyquist have no mirror image
     return (window / (SAMPLE_RATE_HZ * window.square().sum()).sqrt()).float(), doubling
+
+
+@lru_cache
+@torch.inference_mode(False)
+def mel_bands(form: SpectrogramPreset) -> Tensor:
+    """Triangles of height 1 that overlap by half, equally wide in mel, shape (frequencies, mels)."""
+    low, high = (2595 * math.log10(1 + edge / 700) for edge in _MEL_HZ)
+    corners = 700 * (10 ** (torch.linspace(low, high, form.mels + 2, dtype=torch.float64) / 2595) - 1)
+    hertz = torch.linspace(0, SAMPLE_RATE_HZ / 2, form.window_samples // 2 + 1, dtype=torch.float64)[:, None]
+    left, middle, right = corners[:-2], corners[1:-1], corners[2:]
+    rising, falling = (hertz - left) / (middle - left), (right - hertz) / (right - middle)
+    return torch.minimum(rising, falling).clamp_min(0).float()

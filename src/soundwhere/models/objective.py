@@ -10,6 +10,7 @@ from torch import nn
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss, paper_loss, source_loss
 from soundwhere.losses.distillation import distillation_loss, soft_half
+from soundwhere.media.augment import blank
 from soundwhere.models.growth import grow
 from soundwhere.models.similarity import prepare
 
@@ -53,6 +54,8 @@ class Objective(nn.Module):
         model = self.model
         features = model.features(batch)
         spectrogram = model.hear(batch.mixture)
+        if self.training and self.config.blank:
+            spectrogram = blank(spectrogram, self.config.blank)
         embedding = model.audio(spectrogram)
         similarity = model.similarity(features, embedding)
         peaks = similarity.detach().flatten(1).amax(1)
@@ -86,7 +89,7 @@ class Objective(nn.Module):
             "area": (similarity.detach() > thresholds.positive).float().mean(),
         }
         if self.config.stage_two == "distil":
-            return distillation_loss(similarity, self.solo_maps(batch, features), thresholds), statistics
+            return distillation_loss(similarity, self.taught(batch, features), thresholds), statistics
         kind = model.config.similarity
         pairs = zip(branches.features.unbind(1), branches.embeddings.unbind(1), strict=True)
         losses = [
@@ -94,6 +97,18 @@ class Objective(nn.Module):
             for v, a in pairs
         ]
         return torch.stack(losses).sum(), statistics
+
+    def taught(self, batch: Batch, features: Tensor) -> Tensor:
+        """What the maps of a mixture's sources should be, shape (B, K, h, w), in [0, 1], in any order."""
+        if self.config.teacher != "strength":
+            return self.solo_maps(batch, features)
+        if batch.targets is None:
+            raise ConfigError(
+                "The teacher `strength` needs to know which frame each sound came with.",
+                "Train on clips (--source real-duet or folder) with --mixtures made, or choose another --teacher.",
+            )
+        strongest = batch.targets.flatten(2).amax(2).clamp_min(1e-6)
+        return soft_half(batch.targets / strongest[..., None, None])
 
     @torch.no_grad()
     def solo_maps(self, batch: Batch, features: Tensor) -> Tensor:

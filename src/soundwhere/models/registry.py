@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
 from soundwhere.config import CONFIGS
 from soundwhere.errors import CheckpointError
+from soundwhere.models.hub import WEIGHTS as HUB_WEIGHTS
+from soundwhere.models.scav import SCAV
 from soundwhere.models.storage import read_model, sha256
-
-if TYPE_CHECKING:
-    from soundwhere.models.scav import SCAV
 
 WEIGHTS = Path(__file__).parent.parent / "weights"
 
@@ -28,7 +25,7 @@ def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
 
     Args:
         name_or_path: The name of a model whose weights ship with the package, or a file written by `soundwhere train`
-            (or a run's folder, whose `best.safetensors` is taken).
+            (or a run's folder, whose `best.safetensors` is taken), or a folder in the layout of the Hub.
     """
     name = str(name_or_path)
     if name in SHIPPED:
@@ -39,6 +36,8 @@ def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
             )
         return read_model(path)
     path = Path(name_or_path)
+    if (path / HUB_WEIGHTS).is_file():
+        return SCAV.from_pretrained(path)
     if path.is_dir():
         return read_model(path / "best.safetensors")
     if path.exists() or path.suffix == ".safetensors":

@@ -13,6 +13,7 @@ from soundwhere.constants import SOURCES
 from soundwhere.media.spectrogram import log_spectrogram
 from soundwhere.models.decouplers import AudioDecoupler, VisualDecoupler, sinusoidal_positions
 from soundwhere.models.encoders import build_audio, build_visual, freeze
+from soundwhere.models.hub import HubFormat
 from soundwhere.models.prior import dominant_map, normalise_range
 from soundwhere.models.similarity import prepare, similarity_map
 from soundwhere.types import Batch, Localisation
@@ -49,7 +50,7 @@ class AudioBranch(nn.Module):
         return embedding
 
 
-class SCAV(nn.Module):
+class SCAV(HubFormat, nn.Module):
     """Localises two simultaneous sounds with one forward pass.
 
     Stage 1 (`visual`, `audio`) points at the dominant source; its map becomes the spatial prior (Algorithm 1). Stage 2

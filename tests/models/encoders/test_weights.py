@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from soundwhere.errors import CheckpointError
-from soundwhere.models.encoders import build_visual, weights
+from soundwhere.models.encoders import build_audio, build_visual, weights
 from soundwhere.models.encoders.resnet import ResNet18
 from soundwhere.models.encoders.weights import Pretrained, load_weights, read_weights
 
@@ -195,3 +195,12 @@ def test_weights_of_another_model_are_refused(tmp_path: Path, change: object, co
     with pytest.raises(CheckpointError, match=complaint):
         load_weights(encoder, "tiny", str(tmp_path / "other.pth"))
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+
+
+def test_an_encoder_of_spectrograms_sees_a_photo_in_grey(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    eyes, ears = build_visual("mobilenet_v2").eval(), build_audio("mobilenet_v2").eval()
+    save_file(eyes.state_dict(), tmp_path / "eyes.safetensors")
+    load_weights(ears, "mobilenet_v2", str(tmp_path / "eyes.safetensors"))
+    grey = torch.rand(1, 1, 64, 96)
+    torch.testing.assert_close(ears(grey), eyes(grey.expand(-1, 3, -1, -1)), rtol=1e-4, atol=1e-5)

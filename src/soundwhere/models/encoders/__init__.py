@@ -15,7 +15,7 @@ __all__ = ["AudioEncoder", "VisualEncoder", "build_audio", "build_visual", "free
 VisualEncoder = ResNet18 | MobileNetV2 | TinyVisual
 """A module with `channels` and `stride`: image (B, 3, H, W) to features (B, channels, H/stride, W/stride), >= 0."""
 
-AudioEncoder = ResNet18 | CompactAudio | TinyAudio
+AudioEncoder = ResNet18 | MobileNetV2 | CompactAudio | TinyAudio
 """A module with `channels`: spectrogram (B, 1, F, T) to features (B, channels, f, t), >= 0."""
 
 
@@ -30,11 +30,13 @@ def build_visual(name: Literal["resnet18", "mobilenet_v2", "tiny"]) -> VisualEnc
             return TinyVisual()
 
 
-def build_audio(name: Literal["resnet18", "compact", "tiny"]) -> AudioEncoder:
+def build_audio(name: Literal["resnet18", "mobilenet_v2", "compact", "tiny"]) -> AudioEncoder:
     """An audio encoder with random weights."""
     match name:
         case "resnet18":
             return ResNet18(in_channels=1)
+        case "mobilenet_v2":
+            return MobileNetV2(in_channels=1)
         case "compact":
             return CompactAudio()
         case "tiny":

@@ -40,6 +40,7 @@ class MobileNetV2(nn.Module):
     """The features of MobileNetV2.
 
     Args:
+        in_channels: 3 for pictures, 1 for spectrograms.
         norm: Class of the normalisation layers.
     """
 
@@ -47,9 +48,9 @@ class MobileNetV2(nn.Module):
     stride = 32
     classifier_names: ClassVar[frozenset[str]] = frozenset({"classifier.1.weight", "classifier.1.bias"})
 
-    def __init__(self, norm: Norm = SynchronisedBatchNorm2d) -> None:
+    def __init__(self, in_channels: int = 3, norm: Norm = SynchronisedBatchNorm2d) -> None:
         super().__init__()
-        layers: list[nn.Module] = [_convolution(3, 32, (3, 3), (2, 2), norm=norm)]
+        layers: list[nn.Module] = [_convolution(in_channels, 32, (3, 3), (2, 2), norm=norm)]
         width = 32
         for expansion, channels, blocks, stride in _STAGES:
             for index in range(blocks):
@@ -60,6 +61,6 @@ class MobileNetV2(nn.Module):
         start_from_noise(self)
 
     def forward(self, image: Tensor) -> Tensor:
-        """Image (B, 3, H, W) to features (B, 1280, H/32, W/32) within [0, 6]."""
+        """Image (B, 3, H, W), or spectrogram (B, 1, H, W), to features (B, 1280, H/32, W/32) within [0, 6]."""
         features: Tensor = self.features(channels_last(image))
         return features

@@ -72,7 +72,7 @@ def find_imagenet(architecture: str, *, download: bool = False) -> Path:
     if architecture not in IMAGENET:
         raise CheckpointError(
             f"There are no ImageNet weights for {architecture!r}, only for {', '.join(IMAGENET)}.",
-            "Set visual_weights to none, or to the path of a weight file.",
+            "Set its weights to none, or to the path of a weight file.",
         )
     pretrained = IMAGENET[architecture]
     cache = Path(torch.hub.get_dir()) / "checkpoints"
@@ -120,10 +120,17 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def fill(encoder: nn.Module, weights: dict[str, Tensor], where: Path) -> None:
-    """Load a state dict whose every name and shape must fit; a classifier, which encoders lack, is left out."""
+    """Load a state dict whose every name and shape must fit.
+
+    A classifier, which encoders lack, is left out. For an encoder of spectrograms, which have one channel, the filters
+    of a picture's three channels are added up: they then see a grey picture.
+    """
     classifier: frozenset[str] = getattr(encoder, "classifier_names", frozenset())
     weights = {name: value for name, value in weights.items() if name not in classifier}
     own = encoder.state_dict()
+    stem = next(iter(own))
+    if stem in weights and weights[stem].ndim == 4 and own[stem].shape[1] == 1:
+        weights[stem] = weights[stem].sum(1, keepdim=True)
     # torch itself accepts files from before BatchNorm counted its batches
     missing = [name for name in own if name not in weights and not name.endswith("num_batches_tracked")]
     unknown = [name for name in weights if name not in own]

@@ -1,0 +1,50 @@
+"""Feature strength: where in a single clip's frame a frozen encoder sees something, at several scales.
+
+The norm of a cell's features is high on objects and low on background. At one scale it is coarse and depends on where
+the grid happens to lie; the mean over scales and a mirrored copy is a much better mask. Nothing is learnt and no label
+is read, so it can teach stage 2 the shape of a source whose frame is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional as F
+
+from soundwhere.constants import ENCODER_STRIDE_PX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+# Sides at which a frame is seen, as a share of its own.
+SCALES = (5 / 7, 1.0, 10 / 7, 2.0)
+# Cells of the result per cell of the encoder.
+FINENESS = 2
+
+
+@torch.no_grad()
+def feature_strength(images: Tensor, encode: Callable[[Tensor], Tensor]) -> Tensor:
+    """The squared norm of features, each scale divided by its maximum, averaged.
+
+    Args:
+        images: Normalised pictures, shape (B, 3, H, W).
+        encode: From pictures of any size to features (B, C, H/32, W/32).
+
+    Returns:
+        Shape (B, 1, 2h, 2w), in [0, 1], with a maximum of about 1.
+    """
+    size = (images.shape[-2], images.shape[-1])
+    total = torch.zeros(len(images), 1, *size)
+    for scale in SCALES:
+        scaled = [ENCODER_STRIDE_PX * max(1, round(scale * side / ENCODER_STRIDE_PX)) for side in size]
+        seen = F.interpolate(images, size=scaled, mode="bilinear", antialias=True, align_corners=False)
+        strength = encode(seen).square().sum(1, keepdim=True)
+        if scale == 1:
+            strength = strength + encode(seen.flip(-1)).square().sum(1, keepdim=True).flip(-1)
+        strength = F.interpolate(strength.float().cpu(), size=size, mode="bilinear", align_corners=False)
+        total += strength / strength.amax((-2, -1), keepdim=True).clamp_min(1e-6)
+    pooled = F.avg_pool2d(total, ENCODER_STRIDE_PX // FINENESS)
+    return pooled / pooled.amax((-2, -1), keepdim=True).clamp_min(1e-6)
