@@ -172,6 +172,8 @@ class TrainConfig:
     """Optimiser steps of stage 2 (and of joint training)."""
     batch_size: int = constants.BATCH_SIZE
     """Scenes per optimiser step, over all processes."""
+    batch_size_two: int | None = None
+    """The same for stage 2, if it differs."""
     accumulate: int = 1
     """Parts a process's batch is cut into; saves memory, and leaves fewer contrastive negatives for each part."""
     learning_rate: float = constants.LEARNING_RATE
@@ -204,7 +206,20 @@ class TrainConfig:
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         for name in ("warmup_steps", "clip_norm", "seed", "checkpoint_every_s", "keep_every"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        for name in ("learning_rate_two", "batch_size_two"):
+            value = getattr(self, name)
+            _require(value is None or value > 0, name, value, "greater than 0")
         _require(self.learning_rate > 0, "learning_rate", self.learning_rate, "greater than 0")
+
+    def of_stage(self, stage: str) -> TrainConfig:
+        """The same with the learning rate and the batch size of one stage."""
+        if stage != "two":
+            return self
+        return dataclasses.replace(
+            self,
+            learning_rate=self.learning_rate_two or self.learning_rate,
+            batch_size=self.batch_size_two or self.batch_size,
+        )
 
 
 CONFIGS: dict[str, ModelConfig] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -127,10 +126,8 @@ class Run:
         return self.folder / BEST
 
     def _train_stage(self, stage: Stage, final: bool) -> None:
-        settings = self.config.train
+        settings = self.config.train.of_stage(stage)
         steps = settings.steps_one if stage == "one" else settings.steps_two
-        if stage == "two" and settings.learning_rate_two is not None:
-            settings = replace(settings, learning_rate=settings.learning_rate_two)
         self.model.to(self.device)
         objective = Objective(self.model, stage, self.config.loss)
         optimiser = make_optimiser(objective, settings)
@@ -169,15 +166,15 @@ class Run:
         """What a stage trains on and until which step: stage 1 may begin with single clips (the curriculum)."""
         single = round(self.config.data.single_fraction * steps) if stage == "one" else 0
         if single:
-            yield self.draws(1), single
+            yield self.draws(1, stage), single
         if single < steps:
-            yield self.draws(2), steps
+            yield self.draws(2, stage), steps
 
-    @cache  # noqa: B019 - lives as long as the run
-    def draws(self, sources: int) -> Draws:
+    def draws(self, sources: int, stage: Stage) -> Draws:
         """Scenes with that many sounds; preparing them (rendering, encoding frozen features) shows its progress."""
+        config = replace(self.config, train=self.config.train.of_stage(stage))
         with preparing("preparing scenes" if sources > 1 else "preparing single clips") as progress:
-            return make_draws(self.config, self.model, sources, progress)
+            return make_draws(config, self.model, sources, progress)
 
     # Only the main process writes. The others go on and wait for it at their next exchange of gradients: a barrier here
     # would have to be reached by all, and their clocks do not agree on when a checkpoint is due.
@@ -208,7 +205,7 @@ class Run:
         if distributed.is_main():
             objective.eval()
             path = self.folder / "sheets" / name
-            write_sheet(path, self.model, draws, self.device, self.config.train.batch_size)
+            write_sheet(path, self.model, draws, self.device, self.config.train.of_stage(objective.stage).batch_size)
             objective.train()
 
 
@@ -233,9 +230,11 @@ def _checked(config: Config) -> Config:
             f"The audio encoder ({model.audio}) cannot start from the weights of the visual one ({model.visual}).",
             "Set --audio-weights to none, imagenet or a file.",
         )
-    if config.train.batch_size % distributed.world_size():
+    for size in (config.train.batch_size, config.train.of_stage("two").batch_size):
+        if size % distributed.world_size() == 0:
+            continue
         raise ConfigError(
-            f"A batch of {config.train.batch_size} cannot be shared by {distributed.world_size()} processes.",
+            f"A batch of {size} cannot be shared by {distributed.world_size()} processes.",
             "Choose a --batch-size that is a multiple of their number.",
         )
     return replace(
