@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+
 from soundwhere.config import CONFIGS
 from soundwhere.errors import CheckpointError
 from soundwhere.models.hub import WEIGHTS as HUB_WEIGHTS
