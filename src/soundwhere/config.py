@@ -136,6 +136,8 @@ class DataConfig:
     """Silent distractors per scene: further objects (made-up world) or frames (made mixtures)."""
     vary_silent: bool = False
     """Made mixtures: draw the number of silent frames for every step, up to `silent`."""
+    absent: float = 0.0
+    """Share of stage 2's scenes in which one sound is silent or its source not shown (teacher `strength` only)."""
     interference: float = 0.0
     """Share of single clips heard with the quieter sound of another, which is not shown."""
     gain_db: float = 6.0
@@ -154,7 +156,7 @@ class DataConfig:
         for name in ("silent", "made_up", "pool"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         _require(self.gain_db >= 0, "gain_db", self.gain_db, "0 or more")
-        for name in ("single_fraction", "interference"):
+        for name in ("single_fraction", "interference", "absent"):
             _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
         _require(self.scenes >= 1, "scenes", self.scenes, "1 or more")
         _require(self.workers >= 0, "workers", self.workers, "0 or more")

@@ -209,6 +209,23 @@ def test_targets_are_where_the_sounding_frames_are(mini_clips, tmp_path):
             assert columns.max() == (place.left + place.width - 1) // 32
 
 
+def test_what_is_absent_has_an_empty_target(mini_clips, tmp_path):
+    strength = FeatureCache(tmp_path, "red", 32)
+    strength.fill(mini_clips, lambda images: F.avg_pool2d(images[:, :1] * 0.229 + 0.485, 16))
+    draws = Mixtures(mini_clips, strength=strength, absent=0.5, **OPTIONS)
+    empty, silent = 0, 0
+    for number in range(60):
+        example = draws.draw(number)
+        assert example.targets[0].max() > 0
+        if example.targets[1].max() == 0:
+            empty += 1
+            silent += not example.sounds[1].any()
+        else:
+            assert example.sounds[1].any()
+    assert 15 < empty < 45
+    assert 0 < silent < empty
+
+
 def test_sounds_that_are_not_shown_are_quieter(mini_clips):
     options = OPTIONS | {"sources": 1}
     clean, disturbed = Mixtures(mini_clips, **options), Mixtures(mini_clips, interference=0.5, **options)

@@ -61,6 +61,8 @@ class Mixtures:
         vary_silent: Draw that number for every step, from the least its layout allows to `silent`.
         layouts: Ways to put the frames together, one of which is drawn for every step.
         gain_db: Each sound is scaled to RMS 0.1, then by a gain drawn within plus or minus this.
+        absent: Share of scenes in which one of the sounds is silent, or that of a clip which is not shown; its target is
+            empty. Needs `strength`.
         interference: Share of scenes with the sound of a further clip, which is not shown, 3 to 18 dB below the others.
         frame_px: Side to which each frame is squashed.
         pool: How many pictures there are, rounded up to whole steps; 0 for ever new ones.
@@ -81,6 +83,7 @@ class Mixtures:
         vary_silent: bool = False,
         layouts: Sequence[Layout] = ("side-by-side",),
         gain_db: float = 0.0,
+        absent: float = 0.0,
         interference: float = 0.0,
         frame_px: int = FRAME_PX,
         pool: int = 0,
@@ -95,6 +98,7 @@ class Mixtures:
         self._vary_silent = vary_silent
         self._layouts = layouts
         self._gain_db = gain_db
+        self._absent = absent
         self._interference = interference
         self._frame_px = frame_px
         self.pool = -(-pool // batch_size) * batch_size
@@ -129,10 +133,13 @@ class Mixtures:
         sounding = rng.permutation(picture.may_sound)[: self._sources]
         sounds = np.stack([self._sound(picture.cast[place], rng) for place in sounding])
         if rng.random() < self._interference:
-            sounds[0] += self._unseen(rng)
+            sounds[0] += self._unseen(rng, _INTERFERENCE_DB)
         targets = None
         if self._strength is not None:
             targets = np.stack([self._target(picture, place) for place in sounding])
+            if rng.random() < self._absent:
+                sounds[-1] = self._unseen(rng, (0.0, 0.0)) if rng.random() < 0.5 else 0
+                targets[-1] = 0
         if self.features is None or pictures:
             return Example(sounds, image=self.compose(picture), targets=targets)
         if self.pool:
@@ -183,8 +190,9 @@ class Mixtures:
         gain = 10 ** (rng.uniform(-self._gain_db, self._gain_db) / 20)
         return scale_to_rms(self._clips.sound(index, rng), MIXING_RMS * gain)
 
-    def _unseen(self, rng: np.random.Generator) -> Waveform:
-        level = MIXING_RMS * 10 ** (rng.uniform(*_INTERFERENCE_DB) / 20)
+    def _unseen(self, rng: np.random.Generator, range_db: tuple[float, float]) -> Waveform:
+        """The sound of any clip: among hundreds, one that is shown hardly ever comes up."""
+        level = MIXING_RMS * 10 ** (rng.uniform(*range_db) / 20)
         return scale_to_rms(self._clips.sound(int(rng.integers(len(self._clips))), rng), level)
 
     def _frame(self, index: int) -> Image:

@@ -92,6 +92,7 @@ def make_draws(
         vary_silent=several and data.vary_silent,
         layouts=data.layouts if several else ("side-by-side",),
         gain_db=data.gain_db,
+        absent=data.absent if several else 0,
         interference=0 if several else data.interference,
         frame_px=frame_px,
         pool=data.pool if several else 0,
