@@ -61,7 +61,7 @@ class Mixtures:
         vary_silent: Draw that number for every step, from the least its layout allows to `silent`.
         layouts: Ways to put the frames together, one of which is drawn for every step.
         gain_db: Each sound is scaled to RMS 0.1, then by a gain drawn within plus or minus this.
-        absent: Share of scenes in which one of the sounds is silent, or of a clip that is not shown; its target is empty.
+        absent: Share of scenes in which one sound is silent, or of a clip that is not shown; its target is empty.
         interference: Share of scenes with the sound of a further clip, which is not shown, 3 to 18 dB below the others.
         frame_px: Side to which each frame is squashed.
         pool: How many pictures there are, rounded up to whole steps; 0 for ever new ones.
