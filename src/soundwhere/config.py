@@ -58,6 +58,8 @@ class ModelConfig:
     """Weights the audio encoder starts from: `none`, `imagenet`, a file, or `visual`, those of the visual encoder."""
     freeze_visual: bool = True
     """Keep the visual encoder as it is: no gradients, BatchNorm statistics that do not move."""
+    fine_grid: bool = False
+    """MobileNetV2 only: a 14 x 14 grid instead of 7 x 7 for a frame of 224."""
     frame_px: int = constants.FRAME_PX
     """Side of one frame, a multiple of 32."""
     spectrogram: Literal["paper", "peers", "mel"] = "paper"
@@ -86,6 +88,9 @@ class ModelConfig:
     """Give stage 2 an audio encoder of its own, so that it can train while stage 1's prior stays."""
 
     def __post_init__(self) -> None:
+        _require(
+            not self.fine_grid or self.visual == "mobilenet_v2", "visual", self.visual, "mobilenet_v2 if fine_grid"
+        )
         stride, heads = constants.ENCODER_STRIDE_PX, self.decoupler_heads
         _require(_positive_multiple(self.frame_px, stride), "frame_px", self.frame_px, f"a multiple of {stride}")
         _require(self.decoupler_layers >= 1, "decoupler_layers", self.decoupler_layers, "1 or more")

@@ -60,7 +60,7 @@ def make_draws(
         return SyntheticDraws(scenes, sources, data.gain_db, seed)
     clips = make_clips(data, frame_px)
     frozen = model.config.freeze_visual
-    encoder = encoder_id(model.config.visual, model.visual) if frozen else ""
+    encoder = encoder_id(model.config.visual + "-fine" * model.config.fine_grid, model.visual)
     device = next(model.visual.parameters()).device
 
     def encode(pictures: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def make_draws(
     whole = several and data.pool > 0
     strength = None
     if several and config.loss.stage_two == "distil" and config.loss.teacher == "strength":
-        strength = FeatureCache(data.cache, f"{encoder_id(model.config.visual, model.visual)}-strength", frame_px)
+        strength = FeatureCache(data.cache, f"{encoder}-strength", frame_px)
         strength.fill(clips, lambda pictures: feature_strength(pictures, encode), progress=progress)
     mixtures = Mixtures(
         clips,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # Sides at which a frame is seen, as a share of its own.
 SCALES = (5 / 7, 1.0, 10 / 7, 2.0)
-# Cells of the result per cell of the encoder.
-FINENESS = 2
+# Side of a cell of the result.
+CELL_PX = 16
 
 
 @torch.no_grad()
@@ -31,10 +31,10 @@ def feature_strength(images: Tensor, encode: Callable[[Tensor], Tensor]) -> Tens
 
     Args:
         images: Normalised pictures, shape (B, 3, H, W).
-        encode: From pictures of any size to features (B, C, H/32, W/32).
+        encode: From pictures of any size to features (B, C, h, w).
 
     Returns:
-        Shape (B, 1, 2h, 2w), in [0, 1], with a maximum of about 1.
+        Shape (B, 1, H/16, W/16), in [0, 1], with a maximum of 1.
     """
     size = (images.shape[-2], images.shape[-1])
     total = torch.zeros(len(images), 1, *size)
@@ -46,5 +46,5 @@ def feature_strength(images: Tensor, encode: Callable[[Tensor], Tensor]) -> Tens
             strength = strength + encode(seen.flip(-1)).square().sum(1, keepdim=True).flip(-1)
         strength = F.interpolate(strength.float().cpu(), size=size, mode="bilinear", align_corners=False)
         total += strength / strength.amax((-2, -1), keepdim=True).clamp_min(1e-6)
-    pooled = F.avg_pool2d(total, ENCODER_STRIDE_PX // FINENESS)
+    pooled = F.avg_pool2d(total, CELL_PX)
     return pooled / pooled.amax((-2, -1), keepdim=True).clamp_min(1e-6)

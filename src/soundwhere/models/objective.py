@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss, paper_loss, source_loss
@@ -107,8 +108,10 @@ class Objective(nn.Module):
                 "The teacher `strength` needs to know which frame each sound came with.",
                 "Train on clips (--source real-duet or folder) with --mixtures made, or choose another --teacher.",
             )
-        strongest = batch.targets.flatten(2).amax(2).clamp_min(1e-6)
-        return soft_half(batch.targets / strongest[..., None, None])
+        # cells of 32 pixels, also where the encoder's are finer
+        targets = F.interpolate(batch.targets, size=features.shape[-2:], mode="bilinear", align_corners=False)
+        strongest = targets.flatten(2).amax(2).clamp_min(1e-6)
+        return soft_half(targets / strongest[..., None, None])
 
     @torch.no_grad()
     def solo_maps(self, batch: Batch, features: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ class SCAV(HubFormat, nn.Module):
     def __init__(self, config: ModelConfig = ModelConfig()) -> None:  # noqa: B008 - frozen
         super().__init__()
         self.config = config
-        self.visual = build_visual(config.visual)
+        self.visual = build_visual(config.visual, config.fine_grid)
         if config.freeze_visual:
             freeze(self.visual)
         channels = self.visual.channels

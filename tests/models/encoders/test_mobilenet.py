@@ -63,3 +63,16 @@ def test_photos_of_dogs_look_like_dogs(encoder: MobileNetV2, weights: Path, shar
     assert features.max() <= 6
     right = [int(best) in DOGS for best in scores.argmax(1)]
     assert sum(right) >= 0.75 * len(photos)
+
+
+def test_a_fine_grid_takes_the_same_weights_and_sees_the_same_things() -> None:
+    torch.manual_seed(0)
+    coarse, fine = MobileNetV2().eval(), MobileNetV2(fine=True).eval()
+    fine.load_state_dict(coarse.state_dict())
+    image = torch.randn(1, 3, 96, 128)
+    with torch.no_grad():
+        seen, finely = coarse(image), fine(image)
+    assert seen.shape[-2:] == (3, 4)
+    assert finely.shape[-2:] == (6, 8)
+    # every second cell of the fine grid looks at what a coarse cell looks at; only the padding differs
+    torch.testing.assert_close(finely[..., ::2, ::2][..., 1:-1, 1:-1], seen[..., 1:-1, 1:-1], rtol=1e-3, atol=1e-3)

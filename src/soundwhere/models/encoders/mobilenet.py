@@ -41,14 +41,14 @@ class MobileNetV2(nn.Module):
 
     Args:
         in_channels: 3 for pictures, 1 for spectrograms.
+        fine: Leave out the last halving and spread the filters behind it instead: four times the cells, same weights.
         norm: Class of the normalisation layers.
     """
 
     channels = 1280
-    stride = 32
     classifier_names: ClassVar[frozenset[str]] = frozenset({"classifier.1.weight", "classifier.1.bias"})
 
-    def __init__(self, in_channels: int = 3, norm: Norm = SynchronisedBatchNorm2d) -> None:
+    def __init__(self, in_channels: int = 3, fine: bool = False, norm: Norm = SynchronisedBatchNorm2d) -> None:
         super().__init__()
         layers: list[nn.Module] = [_convolution(in_channels, 32, (3, 3), (2, 2), norm=norm)]
         width = 32
@@ -58,9 +58,20 @@ class MobileNetV2(nn.Module):
                 width = channels
         layers.append(_convolution(width, self.channels, (1, 1), norm=norm))
         self.features = nn.Sequential(*layers)
+        self.stride = 16 if fine else 32
+        if fine:
+            self._refine()
         start_from_noise(self)
 
+    def _refine(self) -> None:
+        blocks = [block for block in self.features if isinstance(block, InvertedResidual)]
+        depthwise = [block.conv[-3][0] for block in blocks]
+        last = max(place for place, layer in enumerate(depthwise) if layer.stride == (2, 2))
+        depthwise[last].stride = (1, 1)
+        for layer in depthwise[last + 1 :]:
+            layer.dilation, layer.padding = (2, 2), (2, 2)
+
     def forward(self, image: Tensor) -> Tensor:
-        """Image (B, 3, H, W), or spectrogram (B, 1, H, W), to features (B, 1280, H/32, W/32) within [0, 6]."""
+        """Image (B, 3, H, W), or spectrogram (B, 1, H, W), to features (B, 1280, H/stride, W/stride), in [0, 6]."""
         features: Tensor = self.features(channels_last(image))
         return features
