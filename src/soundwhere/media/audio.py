@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import wave
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import av
 import numpy as np
+from av.error import FFmpegError
 
 from soundwhere.constants import CLIP_S, MIXING_RMS, SAMPLE_RATE_HZ
 from soundwhere.files import atomic_path
@@ -156,7 +158,8 @@ def timeline(path: Path | str, rate_hz: int, channels: int = 1, start_s: float =
         zero_s = media.zero_s(container)
         run_up = start_s - media.SEEK_MARGIN_S
         if run_up > 0 and container.format.name in _INDEXED and stream.time_base:
-            container.seek(int((run_up + zero_s) / stream.time_base), stream=stream)
+            with suppress(FFmpegError):  # a broken index: then all that lies before is read
+                container.seek(int((run_up + zero_s) / stream.time_base), stream=stream)
         yield from _placed(_resampled(container, stream, zero_s, rate_hz, channels), channels, round(start_s * rate_hz))
 
 
@@ -180,6 +183,8 @@ def _resampled(
     run: _Run | None = None
     for frame in media.decoded(container, stream):
         frame = cast("AudioFrame", frame)
+        if not media.is_audible(frame.sample_rate):
+            continue
         samples = _samples(frame, channels)
         expected_s = run.end_s if run else 0.0
         time_s = expected_s if frame.time is None else frame.time - zero_s

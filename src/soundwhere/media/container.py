@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _REMEDY = "Give a video that plays, such as an mp4, mov, mkv, webm or gif, or a sound file."
 SEEK_MARGIN_S: Final = 1.0  # decoders need a run-up: reordered frames, overlapping sound packets
+_LEAST_BYTES_PER_S = 20  # a time beyond what a file has bytes for, at this rate after a minute, is damage
+_RATES_HZ = (1_000, 1_000_000)  # sound outside of this range is damage, too
 
 
 @contextmanager
@@ -35,7 +37,8 @@ def open_media(path: Path) -> Iterator[InputContainer]:
     check_file(path)
     try:
         # "file:" keeps a name with a colon from being taken for an address; the whitelist keeps a playlist offline.
-        container = av.open(f"file:{path}", options={"protocol_whitelist": "file"})
+        # A title in another encoding than UTF-8 is no reason to refuse a file.
+        container = av.open(f"file:{path}", options={"protocol_whitelist": "file"}, metadata_errors="replace")
     except (FFmpegError, OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     with container:
@@ -53,9 +56,15 @@ def zero_s(container: InputContainer) -> float:
     return max(0.0, (container.start_time or 0) / av.time_base)
 
 
+def longest_s(container: InputContainer) -> float:
+    """The longest that a file of this size can last: damaged ones claim to last for years, and would be waited for."""
+    return 60.0 + container.size / _LEAST_BYTES_PER_S
+
+
 def picture_stream(container: InputContainer) -> VideoStream | None:
-    """The first video stream, or none; the cover of an album is no video."""
-    return next((s for s in container.streams.video if not s.disposition & s.disposition.attached_pic), None)
+    """The first video stream that has a decoder, or none; the cover of an album is no video."""
+    streams = (stream for stream in container.streams.video if stream.codec_context is not None)
+    return next((s for s in streams if not s.disposition & s.disposition.attached_pic), None)
 
 
 def sound_stream(container: InputContainer) -> AudioStream | None:
@@ -63,8 +72,20 @@ def sound_stream(container: InputContainer) -> AudioStream | None:
     return next((stream for stream in container.streams.audio if stream.codec_context is not None), None)
 
 
+def is_audible(rate_hz: int) -> bool:
+    """Whether a sampling rate is one that sound can have."""
+    return _RATES_HZ[0] <= rate_hz <= _RATES_HZ[1]
+
+
 def decoded(container: InputContainer, stream: AudioStream | VideoStream) -> Iterator[AudioFrame | VideoFrame]:
     """Every frame that decodes, in order of display: damaged ones are skipped, a file cut short ends early."""
+    last_s = zero_s(container) + longest_s(container)
+    for frame in _decoded(container, stream):
+        if not frame.is_corrupt and (frame.time is None or frame.time <= last_s):
+            yield frame
+
+
+def _decoded(container: InputContainer, stream: AudioStream | VideoStream) -> Iterator[AudioFrame | VideoFrame]:
     progress = True
     while progress:  # once more after an error in the container, as long as packets still come
         progress = False
@@ -75,7 +96,7 @@ def decoded(container: InputContainer, stream: AudioStream | VideoStream) -> Ite
                     frames = packet.decode()
                 except FFmpegError:
                     continue
-                yield from (frame for frame in frames if not frame.is_corrupt)  # type: ignore[misc, union-attr]
+                yield from frames  # type: ignore[misc]
             return
         except FFmpegError:
             continue

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from soundwhere.types import Image
 
 IMAGE_SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
-_MOST_PIXELS = 89_000_000  # more is a mistake or an attack: a small file can unpack to gigabytes
+MOST_PIXELS: Final = 89_000_000  # more is a mistake or an attack: a small file can unpack to gigabytes
 _LONGEST_SIDE = 8  # of a network's input, in short sides
 
 
@@ -42,13 +42,13 @@ def read_image(path: Path | str) -> Image:
     try:
         with Pillow.open(path) as file:
             width, height = file.size
-            if width * height > _MOST_PIXELS:
+            if width * height > MOST_PIXELS:
                 raise Pillow.DecompressionBombError
             return _to_rgb(ImageOps.exif_transpose(file))
     except UnidentifiedImageError as error:
         raise MediaError(f"{path} is not a picture that can be read.", "Give a jpg, png, webp, bmp or tiff.") from error
     except Pillow.DecompressionBombError as error:
-        limit = f"{_MOST_PIXELS // 1_000_000} megapixels"
+        limit = f"{MOST_PIXELS // 1_000_000} megapixels"
         raise MediaError(f"{path} is larger than {limit}.", "Scale it down first.") from error
     except PermissionError as error:
         raise MediaError(f"{path} may not be read: permission denied.", "Ask its owner for permission.") from error

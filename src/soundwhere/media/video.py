@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -16,7 +16,7 @@ from av.error import FFmpegError
 
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media import container as media
-from soundwhere.media.image import IMAGE_SUFFIXES, read_image
+from soundwhere.media.image import IMAGE_SUFFIXES, MOST_PIXELS, read_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,7 +98,7 @@ def probe(path: Path | str) -> MediaInfo:
         duration_s = _duration_s(container)
         picture, sound = media.picture_stream(container), media.sound_stream(container)
         words, streams = media.describe_sound(sound) if sound else "", media.describe_streams(container)
-        fps = float(picture.average_rate or picture.guessed_rate or 0) if picture else 0.0
+        fps = max(0.0, float(picture.average_rate or picture.guessed_rate or 0)) if picture else 0.0
     height = width = 0
     if picture:  # only a decoded frame knows how it is rotated
         height, width, _ = read_frames(path, [0.0])[0].image.shape
@@ -119,7 +119,8 @@ def stream_frames(
     """Frames in order, in constant memory.
 
     Args:
-        path: Video or photo. Rotation is applied, transparent parts are black, damaged frames are skipped.
+        path: Video or photo. Rotation is applied, transparent parts are black, damaged frames are skipped. Where the
+            size changes on the way, as it does in recorded calls, frames are brought to that of the beginning.
         fps: With it, the frame on display at start_s, start_s + 1 / fps, ... (the first frame before it appears, the
             last frame after it ended). Without, every frame at its own time.
         start_s: Time to begin at, in seconds on the same clock as `read_audio`.
@@ -186,6 +187,9 @@ def _pictures(path: Path, start_s: float) -> Pictures:
         stream = media.picture_stream(container)
         if stream is None:
             raise media.no_picture(path, media.describe_streams(container))
+        size = stream.codec_context.width, stream.codec_context.height
+        if size[0] * size[1] > MOST_PIXELS:
+            raise MediaError(f"{path} claims to have a picture of {size[0]}x{size[1]}.", "Scale it down first.")
         stream.thread_type = "AUTO"
         zero_s = media.zero_s(container)
         run_up = start_s - media.SEEK_MARGIN_S
@@ -197,7 +201,7 @@ def _pictures(path: Path, start_s: float) -> Pictures:
                 break  # the jump went too far, as it may in formats without an index
             if time_s > last_s:
                 last_s = time_s
-                yield time_s, partial(_to_rgb, cast("VideoFrame", frame))
+                yield time_s, partial(_to_rgb, cast("VideoFrame", frame), size)
     if last_s == -math.inf:
         if not sought:
             raise MediaError(
@@ -217,8 +221,10 @@ def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool
     return True
 
 
-def _to_rgb(frame: VideoFrame) -> Image:
-    """A decoded frame as it is displayed: upright, transparent parts black."""
+def _to_rgb(frame: VideoFrame, size: tuple[int, int]) -> Image:
+    """A decoded frame as it is displayed: of the stream's size (width, height), upright, transparent parts black."""
+    if all(size) and (frame.width, frame.height) != size:
+        frame = frame.reformat(*size)
     if frame.format.has_palette or any(component.is_alpha for component in frame.format.components):
         rgba = frame.to_ndarray(format="rgba").astype(np.uint16)
         image: Image = ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
@@ -240,13 +246,16 @@ def _end_s(path: Path) -> float:
 
 
 def _duration_s(container: InputContainer) -> float:
-    """Time at which the longest stream ends. Recordings that were never finished do not say: their packets do."""
-    if container.duration is not None:
-        end_s = ((container.start_time or 0) + container.duration) / av.time_base
-    else:
-        streams = [s for s in (media.picture_stream(container), media.sound_stream(container)) if s is not None]
-        end_s = 0.0
+    """Time at which the longest stream ends. Unfinished recordings do not say, damaged ones lie: their packets do."""
+    zero_s, longest_s = media.zero_s(container), media.longest_s(container)
+    end_s = ((container.start_time or 0) + (container.duration or 0)) / av.time_base - zero_s
+    if container.duration and end_s <= longest_s:
+        return max(0.0, end_s)
+    streams = [s for s in (media.picture_stream(container), media.sound_stream(container)) if s is not None]
+    end_s = 0.0
+    with suppress(FFmpegError):
         for packet in container.demux(streams):
             if packet.pts is not None and packet.time_base is not None:
-                end_s = max(end_s, float((packet.pts + (packet.duration or 0)) * packet.time_base))
-    return max(0.0, end_s - media.zero_s(container))
+                time_s = float((packet.pts + (packet.duration or 0)) * packet.time_base) - zero_s
+                end_s = max(end_s, time_s) if time_s <= longest_s else end_s
+    return end_s
