@@ -10,50 +10,47 @@ import shutil
 from base64 import b64encode
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from soundwhere.files import write_text
-from soundwhere.inference.plain import playable, write_plain
+from soundwhere.inference.plain import plain_video
 from soundwhere.inference.player import player_data
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from soundwhere.inference.plain import Plain
     from soundwhere.inference.result import Result
 
 SCRIPTS: Final = ("heat.js", "timeline.js", "controls.js", "player.js")  # in this order
-_MOST_BYTES: Final = 12 << 20  # of a video within the page
+MOST_BYTES: Final = 12 << 20  # of a video within the page
 _TYPES: Final = {".webm": "video/webm"}
 
 
-def write_page(result: Result, folder: Path, title: str | None = None) -> None:
-    """Write `index.html` for the outputs that are in the folder already, and `plain.mp4` if the clip is long.
+def write_page(result: Result, folder: Path) -> None:
+    """Write `index.html` for the outputs that are in the folder already, and `plain.mp4` if the clip is long."""
+    with TemporaryDirectory(dir=folder, prefix=".plain.") as temporary:
+        put_page(player_data(result), plain_video(result.footage, Path(temporary)), folder)
+
+
+def put_page(data: dict[str, Any], plain: Plain, folder: Path) -> None:
+    """As `write_page`, for data and a video that are there.
 
     Args:
-        result: What was found.
-        folder: Where its other outputs are.
-        title: What the clip is called; by default the name of its file.
+        data: What `player_data` gives.
+        plain: The clip as browsers play it.
+        folder: Where the other outputs are.
     """
-    data = player_data(result, title)
-    with TemporaryDirectory(dir=folder, prefix=".plain.") as temporary:
-        video = playable(result.footage)
-        begins_s = 0.0
-        if video is None:
-            video, begins_s = folder / temporary / "plain.mp4", result.footage.start_s
-            write_plain(result.footage, video)
-        kind = _TYPES.get(video.suffix.lower(), "video/mp4")
-        if video.stat().st_size <= _MOST_BYTES:
-            data["video"] = {"base64": b64encode(video.read_bytes()).decode("ascii"), "type": kind}
-        else:
-            beside = folder / f"plain{video.suffix.lower()}"
-            shutil.copyfile(video, beside)
-            data["video"] = {"src": beside.name, "type": kind}
-        data["video"]["start_s"] = round(begins_s, 3)
-    data["files"] = list_files(folder)
-    write_text(folder / "index.html", page(data))
+    suffix = plain.path.suffix.lower()
+    video: dict[str, Any] = {"type": _TYPES.get(suffix, "video/mp4"), "start_s": round(plain.start_s, 3)}
+    if plain.path.stat().st_size <= MOST_BYTES:
+        video["base64"] = b64encode(plain.path.read_bytes()).decode("ascii")
+    else:
+        video["src"] = f"plain{suffix}"
+        shutil.copyfile(plain.path, folder / video["src"])
+    write_text(folder / "index.html", page({**data, "video": video, "files": list_files(folder)}))
 
 
 def page(data: dict[str, Any]) -> str:

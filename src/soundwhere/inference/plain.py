@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from soundwhere.media import container as media
@@ -22,6 +23,22 @@ _SUFFIXES: Final = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mp4", ".webm": "webm"
 _COLOURS: Final = frozenset({"yuv420p", "yuvj420p"})  # decoders for 10 bits or fuller colours are rare
 _LATEST_START_S: Final = 0.05  # a browser shows time as the file states it, we count from where the file begins
 _LONGEST_PX: Final = 1280  # of a new file's sides
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A video that every browser plays, and the time of the clip at which it begins, in seconds."""
+
+    path: Path
+    start_s: float
+
+
+def plain_video(footage: Footage, folder: Path) -> Plain:
+    """The clip itself if browsers play it, or else `plain.mp4`, written into a folder."""
+    if (path := playable(footage)) is not None:
+        return Plain(path, 0.0)
+    write_plain(footage, folder / "plain.mp4")
+    return Plain(folder / "plain.mp4", footage.start_s)
 
 
 def playable(footage: Footage) -> Path | None:

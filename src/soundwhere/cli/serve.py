@@ -1,0 +1,99 @@
+"""`soundwhere serve`: a local page for your own clips."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from soundwhere.cli.options import FLAG, named, parse
+from soundwhere.errors import ConfigError, MissingExtraError
+from soundwhere.files import make_folder
+
+DESCRIPTION = """\
+Open a page in the browser: drop a clip, watch how it goes, then play it with its heat. What was found stays in the work
+folder; stop with Ctrl-C and start again whenever you like.
+
+Examples:
+  soundwhere serve                        drop clips onto the page
+  soundwhere serve films/                 ... or pick them from a folder
+  soundwhere serve --host 0.0.0.0         for others, who need the link that is printed
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Open a page in the browser that localises the sounds of your clips."""
+
+    folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Folder with clips to pick from."""
+    work: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("clips.soundwhere")
+    """Folder for uploads and results."""
+    model: Annotated[str | None, named("MODEL")] = None
+    """Name of a model, or a file written by `soundwhere train`; by default the built-in model."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    fps: float = 5.0
+    """Frames analysed per second."""
+    limit_mb: int = 2000
+    """Size of the largest upload in megabytes."""
+    host: str = "127.0.0.1"
+    """Address to serve on; any other than this machine's own gives the page a link with a key."""
+    port: int = 8766
+    """Port to serve on."""
+    browser: Annotated[bool, *FLAG] = True
+    """Do not open the page in the browser."""
+
+
+def run(arguments: list[str]) -> int:
+    """Serve until Ctrl-C or SIGTERM."""
+    options = parse(Options, arguments, "serve", description=DESCRIPTION)
+    if options.folder is not None and not options.folder.is_dir():
+        raise ConfigError(f"{options.folder} is no folder.", "Give a folder with clips, or none.")
+    if options.limit_mb < 1:
+        raise ConfigError(f"Uploads of {options.limit_mb} MB make no sense.", "Give --limit-mb 1 or more.")
+    try:
+        from soundwhere.serve.server import serve
+        from soundwhere.web import LOOPBACK, open_later
+    except ImportError as error:
+        raise MissingExtraError("fastapi", "annotate") from error
+    from soundwhere.data.folder import VIDEO_SUFFIXES
+    from soundwhere.inference.settings import Settings
+    from soundwhere.models.registry import DEFAULT
+    from soundwhere.serve.jobs import Jobs, Shelf
+
+    Settings(fps=options.fps)  # complains now rather than with the first clip
+    model = {"model": options.model or DEFAULT, "device": options.device, "fps": options.fps}
+    key = "" if options.host in LOOPBACK else _key(options.work)
+
+    def ready(address: str) -> None:
+        print(f"{address}  results in {options.work}, Ctrl-C stops", flush=True)
+        if options.browser:
+            open_later(address)
+
+    try:
+        serve(
+            Jobs(options.work / "jobs"),
+            None if options.folder is None else Shelf(options.folder, VIDEO_SUFFIXES),
+            model,
+            options.host,
+            options.port,
+            options.limit_mb * 1_000_000,
+            key,
+            ready,
+        )
+    except KeyboardInterrupt:  # the server has stopped in good order by then
+        print("stopped; what waits goes on with the next start", flush=True)
+    return 0
+
+
+def _key(work: Path) -> str:
+    """The key of a work folder, made when it is first needed, so that links outlive the server."""
+    path = make_folder(work) / "key"
+    if not path.is_file():
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(24), encoding="ascii")
+    return path.read_text(encoding="ascii").strip()

@@ -1,0 +1,225 @@
+"""Clips that were asked for, in the order they came, each with a folder of its own.
+
+A job's folder is named by a random number and holds `job.json`, the upload if there is one, and what was found. What
+`job.json` says survives the server: a job that was being worked on when it stopped waits again when it starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import shutil
+import time
+from dataclasses import asdict, dataclass, fields, replace
+from threading import Condition
+from typing import TYPE_CHECKING, Any, Final
+
+from soundwhere.errors import DataError, SoundwhereError
+from soundwhere.files import make_folder, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ACTIVE: Final = frozenset({"waiting", "working"})
+_ID: Final = re.compile(r"[0-9a-f]{16}")
+_LONGEST_NAME: Final = 200
+
+
+class MissingError(SoundwhereError):
+    """Something that is not, or no longer, there."""
+
+    status = 404  # of the answer over HTTP
+
+
+@dataclass(frozen=True)
+class Job:
+    """A clip to localise.
+
+    Attributes:
+        id: Sixteen hexadecimal digits, the name of its folder.
+        name: What people call the clip. It never becomes a path.
+        clip: Where the clip is.
+        created_s: When it was asked for, in seconds since 1970.
+        state: `waiting`, `working`, `done`, `failed` or `cancelled`.
+        stage: What is being done: `localising` or `writing`.
+        done: How much of that is done ...
+        total: ... of how much.
+        error: What went wrong.
+        remedy: What to do about it.
+    """
+
+    id: str
+    name: str
+    clip: str
+    created_s: float
+    state: str = "waiting"
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+    error: str = ""
+    remedy: str = ""
+
+
+class Jobs:
+    """The jobs below a folder. Every method may be called from any thread.
+
+    Args:
+        root: The folder; it is made if it is not there.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = make_folder(root)
+        self._changed = Condition()
+        self._jobs: dict[str, Job] = {}
+        _sweep(root)  # uploads that were cut short
+        for folder in root.iterdir():
+            if (job := _read(folder)) is not None:
+                _sweep(folder)
+                self._jobs[job.id] = replace(job, state="waiting", stage="") if job.state == "working" else job
+
+    def folder(self, job: Job) -> Path:
+        """Where everything about a job is."""
+        return self._root / job.id
+
+    def all(self) -> list[Job]:
+        """All jobs, the oldest first."""
+        with self._changed:
+            return sorted(self._jobs.values(), key=lambda job: (job.created_s, job.id))
+
+    def get(self, number: str) -> Job:
+        """A job by its number."""
+        with self._changed:
+            if number not in self._jobs:
+                raise MissingError("This clip is no longer here.", "Go back to all clips.")
+            return self._jobs[number]
+
+    def begin_upload(self) -> Path:
+        """A folder for an upload that is on its way; it becomes a job with `add`, or vanishes with the next start."""
+        return make_folder(self._root / f".{secrets.token_hex(8)}")
+
+    def add(self, name: str, clip: Path, folder: Path | None = None) -> Job:
+        """Put a clip at the end of the queue.
+
+        Args:
+            name: What people call it.
+            clip: Where it is.
+            folder: What `begin_upload` gave, if the clip is in it.
+        """
+        job = Job(secrets.token_hex(8), name, str(clip.absolute()), time.time())
+        if folder is not None:
+            folder.replace(self.folder(job))
+            job = replace(job, clip=str((self.folder(job) / clip.name).absolute()))
+        make_folder(self.folder(job))
+        with self._changed:
+            self._keep(job)
+            self._changed.notify_all()
+        return job
+
+    def take(self, patience_s: float) -> Job | None:
+        """The next job that waits, which is then being worked on; none if none comes within some seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: any(job.state == "waiting" for job in self._jobs.values()), patience_s)
+            waiting = [job for job in self._jobs.values() if job.state == "waiting"]
+            if not waiting:
+                return None
+            job = replace(min(waiting, key=lambda job: (job.created_s, job.id)), state="working")
+            self._keep(job)
+            return job
+
+    def update(self, number: str, **changes: Any) -> None:
+        """Note how a job goes, unless it was cancelled or removed meanwhile."""
+        with self._changed:
+            job = self._jobs.get(number)
+            if job is None or job.state not in ACTIVE:
+                return
+            if "state" in changes:
+                self._keep(replace(job, **changes))
+            else:  # progress is not worth a file
+                self._jobs[number] = replace(job, **changes)
+
+    def cancel(self, number: str) -> Job:
+        """Cancel a job that waits or is being worked on; others stay as they are."""
+        job = self.get(number)
+        self.update(number, state="cancelled", stage="")
+        return self.get(job.id)
+
+    def remove(self, number: str) -> None:
+        """Forget a job and all that was found; a clip that was not uploaded stays where it is."""
+        job = self.get(number)
+        with self._changed:
+            del self._jobs[number]
+        gone = self.folder(job).with_name(f".{job.id}")
+        self.folder(job).replace(gone)  # at once, however long the rest takes
+        shutil.rmtree(gone, ignore_errors=True)
+
+    def place(self, job: Job) -> int:
+        """How many jobs come before one that waits."""
+        before = (other for other in self.all() if other.state in ACTIVE and other.id != job.id)
+        return sum((other.created_s, other.id) < (job.created_s, job.id) for other in before)
+
+    def _keep(self, job: Job) -> None:
+        self._jobs[job.id] = job
+        write_json(self.folder(job) / "job.json", asdict(job))
+
+
+def _read(folder: Path) -> Job | None:
+    """The job in a folder, or none if there is no such thing in it."""
+    if not _ID.fullmatch(folder.name):
+        return None
+    try:
+        stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        job = Job(**{field.name: stored[field.name] for field in fields(Job)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return job if job.id == folder.name else None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what was being written when the server ended."""
+    for left in folder.glob(".*"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+def plain_name(name: str) -> str:
+    r"""A name as people may see it: no folders, nothing that cannot be printed, not too long.
+
+    >>> plain_name("C:\\films/../a\tb.mp4")
+    'a b.mp4'
+    """
+    last = re.split(r"[/\\]", name)[-1]
+    shown = "".join(character if character.isprintable() else " " for character in last).strip()
+    return shown[:_LONGEST_NAME] or "clip"
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The videos below a folder that may be picked. They are named by numbers that tell nothing about where they are.
+
+    Attributes:
+        root: The folder.
+        suffixes: Endings of videos, in lower case.
+    """
+
+    root: Path
+    suffixes: frozenset[str]
+
+    def clips(self) -> Iterator[tuple[str, Path]]:
+        """Number and path of each video, by name; hidden ones and results are left out."""
+        for path in sorted(self.root.rglob("*")):
+            inside = path.relative_to(self.root).parts
+            hidden = any(part.startswith(".") or part.endswith(".soundwhere") for part in inside)
+            if path.suffix.lower() in self.suffixes and not hidden and path.is_file():
+                yield hashlib.sha256("/".join(inside).encode(errors="surrogateescape")).hexdigest()[:16], path
+
+    def find(self, number: str) -> Path:
+        """The video with a number."""
+        for known, path in self.clips():
+            if known == number:
+                return path
+        raise DataError("This clip is no longer in the folder.", "Reload the page.")

@@ -1,0 +1,330 @@
+"""The server behind the page for your own clips.
+
+Jobs, clips of the folder and files are asked for by numbers and names from lists that the server made. On this machine
+anyone may ask; from others only who followed the link with the key, which becomes a cookie no other site can use.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import zipfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote
+
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi.responses import FileResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field
+from starlette.background import BackgroundTask
+from starlette.requests import ClientDisconnect
+
+from soundwhere import __version__
+from soundwhere.errors import ConfigError, SoundwhereError
+from soundwhere.files import output_error
+from soundwhere.inference.page import list_files
+from soundwhere.serve.jobs import Job, Jobs, MissingError, Shelf, plain_name
+from soundwhere.serve.runner import Runner, worker_command
+from soundwhere.serve.worker import PLAYER, RESULT
+from soundwhere.web import LOOPBACK, Guard, make_application
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+UPLOADS: Final = "/api/uploads"
+_COOKIE: Final = "soundwhere"
+_PAGE: Final = "index.html"  # of a result
+
+
+class Pick(BaseModel):
+    """A clip of the folder, by its number."""
+
+    clip: str = Field(max_length=16)
+
+
+class TooLargeError(SoundwhereError):
+    """An upload beyond the limit."""
+
+    status = 413  # of the answer over HTTP
+
+
+def make_app(
+    jobs: Jobs,
+    runner: Runner,
+    shelf: Shelf | None = None,
+    limit_bytes: int = 2 << 30,
+    model: str = "",
+    key: str = "",
+) -> Guard:
+    """The application, guarded.
+
+    Args:
+        jobs: What was asked for.
+        runner: Does it, from the start of the server to its end.
+        shelf: A folder to pick clips from.
+        limit_bytes: Size of the largest upload.
+        model: The name of the model, as people know it.
+        key: With it everyone has to follow the link `/enter?key=KEY` first, and the server may have any name.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        runner.start()
+        try:
+            yield
+        finally:
+            runner.stop()
+
+    def admit(request: Request) -> None:
+        known = request.cookies.get(_COOKIE, "")
+        if key and request.url.path != "/enter" and not secrets.compare_digest(known.encode(), key.encode()):
+            raise HTTPException(401, "Follow the link that the server printed when it started.")
+
+    app = make_application(
+        "soundwhere serve",
+        "soundwhere.inference",
+        "soundwhere.serve",
+        lifespan=lifespan,
+        dependencies=[Depends(admit)],
+    )
+    if key:
+        _add_door(app, key)
+    _add_queue(app, jobs, runner, shelf, {"version": __version__, "model": model, "limit_bytes": limit_bytes})
+    _add_uploads(app, jobs, limit_bytes)
+    _add_results(app, jobs)
+    return Guard(app, frozenset() if key else LOOPBACK, frozenset({UPLOADS}))
+
+
+def _add_door(app: FastAPI, key: str) -> None:
+    @app.get("/enter")
+    def enter(given: Annotated[str, Query(alias="key")] = "") -> Response:
+        if not secrets.compare_digest(given.encode(), key.encode()):
+            raise HTTPException(401, "This link is not, or no longer, valid.")
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
+        return answer
+
+
+def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, about: dict[str, Any]) -> None:
+    @app.get("/api/session")
+    def session() -> dict[str, Any]:
+        return {**about, "folder": None if shelf is None else shelf.root.resolve().name}
+
+    @app.get("/api/clips")
+    def clips() -> list[dict[str, Any]]:
+        if shelf is None:
+            return []
+        found = [(number, path, path.relative_to(shelf.root).as_posix()) for number, path in shelf.clips()]
+        return [{"id": number, "name": _printable(name), "bytes": _size(path)} for number, path, name in found]
+
+    @app.get("/api/jobs")
+    def listed() -> list[dict[str, Any]]:
+        return [view(jobs, job) for job in reversed(jobs.all())]
+
+    @app.get("/api/jobs/{number}")
+    def one(number: str) -> dict[str, Any]:
+        return view(jobs, jobs.get(number))
+
+    @app.post("/api/jobs")
+    def pick(picked: Pick) -> dict[str, Any]:
+        if shelf is None:
+            raise MissingError("There is no folder to pick from.", "Start with: soundwhere serve FOLDER")
+        path = shelf.find(picked.clip)
+        return view(jobs, jobs.add(plain_name(path.name), path))
+
+    @app.post("/api/jobs/{number}/cancel")
+    def cancel(number: str) -> dict[str, Any]:
+        runner.cancel(number)
+        return view(jobs, jobs.get(number))
+
+    @app.delete("/api/jobs/{number}")
+    def remove(number: str) -> dict[str, bool]:
+        runner.cancel(number)
+        jobs.remove(number)
+        return {"removed": True}
+
+
+def _add_uploads(app: FastAPI, jobs: Jobs, limit_bytes: int) -> None:
+    @app.post(UPLOADS)
+    async def upload(request: Request, name: str) -> dict[str, Any]:
+        if int(request.headers.get("content-length", "0")) > limit_bytes:
+            raise _too_large(limit_bytes)
+        folder = jobs.begin_upload()
+        try:
+            clip = folder / f"clip{_suffix(name)}"
+            await _receive(request, clip, limit_bytes)
+            return view(jobs, jobs.add(plain_name(name), clip, folder))
+        except ClientDisconnect as error:  # somebody thought better of it
+            raise HTTPException(400, "The upload was interrupted.") from error
+        except OSError as error:
+            raise output_error(folder, error) from error
+        finally:
+            _discard(folder)
+
+
+async def _receive(request: Request, path: Path, limit_bytes: int) -> None:
+    """Stream the body of a request to a file."""
+    size = 0
+    with path.open("wb") as file:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit_bytes:
+                raise _too_large(limit_bytes)
+            file.write(chunk)
+
+
+def _add_results(app: FastAPI, jobs: Jobs) -> None:
+    def finished(number: str) -> tuple[Job, Path, list[dict[str, Any]]]:
+        job = jobs.get(number)
+        folder = jobs.folder(job) / RESULT
+        if job.state != "done" or not folder.is_dir():
+            raise MissingError(f"{job.name} is not localised yet.", "Wait until it is done.")
+        return job, folder, [*list_files(folder), {"name": _PAGE, "bytes": _size(folder / _PAGE)}]
+
+    def player(number: str) -> dict[str, Any]:
+        job, _, _ = finished(number)
+        data: dict[str, Any] = json.loads((jobs.folder(job) / PLAYER).read_text(encoding="utf-8"))
+        return data
+
+    @app.get("/api/jobs/{number}/player")
+    def data(number: str) -> dict[str, Any]:
+        _, _, files = finished(number)
+        found = player(number)
+        found["video"] = {"src": f"/api/jobs/{number}/video", "start_s": found.pop("plain_start_s")}
+        del found["plain"]
+        links = [{**file, "href": f"/api/jobs/{number}/files/{quote(file['name'])}"} for file in files]
+        everything = {"name": "everything.zip", "href": f"/api/jobs/{number}/everything", "bytes": None}
+        return {**found, "files": [*links, everything]}
+
+    @app.get("/api/jobs/{number}/video")
+    def video(number: str) -> FileResponse:
+        path = Path(player(number)["plain"])
+        if not path.is_file():
+            raise MissingError("The clip was moved away.", "Put it back, or localise it again.")
+        return FileResponse(path)
+
+    @app.get("/api/jobs/{number}/picture")
+    def picture(number: str) -> FileResponse:
+        _, folder, _ = finished(number)
+        return FileResponse(folder / "overlay.png")
+
+    @app.get("/api/jobs/{number}/files/{name:path}")
+    def file(number: str, name: str) -> FileResponse:
+        job, folder, files = finished(number)
+        if name not in {file["name"] for file in files}:
+            raise MissingError("There is no such file.", "Reload the page.")
+        return FileResponse(folder / name, filename=f"{Path(job.name).stem}-{Path(name).name}")
+
+    @app.get("/api/jobs/{number}/everything")
+    def everything(number: str) -> FileResponse:
+        job, folder, files = finished(number)
+        path = jobs.folder(job) / f".{secrets.token_hex(6)}.zip"
+        stem = Path(job.name).stem
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:  # videos and pictures are compressed already
+            for file in files:
+                archive.write(folder / file["name"], f"{stem}.soundwhere/{file['name']}")
+        return FileResponse(path, filename=f"{stem}.soundwhere.zip", background=BackgroundTask(path.unlink))
+
+
+def view(jobs: Jobs, job: Job) -> dict[str, Any]:
+    """What the page is told about a job: nothing about where it is."""
+    told = ("id", "name", "created_s", "state", "stage", "done", "total", "error", "remedy")
+    return {**{name: getattr(job, name) for name in told}, "before": jobs.place(job) if job.state == "waiting" else 0}
+
+
+def _too_large(limit_bytes: int) -> TooLargeError:
+    limit = f"{limit_bytes / 1e6:,.0f} MB" if limit_bytes >= 1e6 else f"{limit_bytes} bytes"
+    return TooLargeError(f"The clip is larger than {limit}.", "Cut it, or start the server with a larger --limit-mb.")
+
+
+def _suffix(name: str) -> str:
+    """The ending of a name if it is that of a video; the decoders look at the content anyway."""
+    from soundwhere.data.folder import VIDEO_SUFFIXES
+
+    suffix = Path(plain_name(name)).suffix.lower()
+    return suffix if suffix in VIDEO_SUFFIXES else ""
+
+
+def _printable(name: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in name)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _discard(folder: Path) -> None:
+    """Remove an upload that did not become a job."""
+    if folder.is_dir():
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+
+
+def serve(
+    jobs: Jobs,
+    shelf: Shelf | None,
+    options: dict[str, Any],
+    host: str = "127.0.0.1",
+    port: int = 8766,
+    limit_bytes: int = 2 << 30,
+    key: str = "",
+    ready: Callable[[str], None] = print,
+) -> None:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Args:
+        jobs: What was and will be asked for.
+        shelf: A folder to pick clips from.
+        options: Those of `Localiser`.
+        host: Address to serve on.
+        port: Port; 0 for any that is free.
+        limit_bytes: Size of the largest upload.
+        key: What the link has to carry; needed unless the host is this machine's own.
+        ready: Called with the address of the page once the port is taken.
+
+    Raises:
+        ConfigError: The port cannot be had, the model cannot be loaded, or others could come in without a key.
+    """
+    import uvicorn
+
+    if host not in LOOPBACK and not key:
+        raise ConfigError(f"On {host} others could reach your clips without a key.", "Leave out --host.")
+    complaints: list[ConfigError] = []
+
+    def useless(error: ConfigError) -> None:
+        complaints.append(error)
+        server.should_exit = True
+
+    listener = _listen(host, port)
+    runner = Runner(jobs, worker_command(options), useless)
+    app = make_app(jobs, runner, shelf, limit_bytes, Path(str(options["model"])).stem, key)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
+    ready(_address(host, listener.getsockname()[1], key))
+    server.run(sockets=[listener])
+    if complaints:
+        raise complaints[0]
+
+
+def _address(host: str, port: int, key: str) -> str:
+    """Where the page is; a server on all addresses is shown at this machine's own."""
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/" + (f"enter?key={key}" if key else "")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take a port, or say who may have it."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()  # from now on a browser waits instead of giving up
+    except OSError as error:
+        raise ConfigError(
+            f"Port {port} on {host} cannot be had: {error.strerror}.",
+            "Perhaps it is served already: look there, or choose another --port.",
+        ) from error
+    return listener

@@ -1,0 +1,124 @@
+"""Servers in processes of their own, and a worker that does what the name of a clip says, at once and without torch."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from soundwhere.data.synthetic.movie import write_movie
+from soundwhere.data.synthetic.world import World
+from soundwhere.serve.jobs import Jobs
+from soundwhere.serve.runner import Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+WORKER = """
+import json, os, pathlib, sys, time
+def tell(**news): print(json.dumps(news), flush=True)
+if "useless" in sys.argv:
+    tell(useless=True, error="There is no model nowhere.", remedy="Choose another.")
+    sys.exit()
+tell(ready=True)
+for line in sys.stdin:
+    order = json.loads(line)
+    name, folder = order["name"], pathlib.Path(order["folder"])
+    tell(stage="localising", done=1, total=4)
+    if "crash" in name:
+        os._exit(9)
+    if "slow" in name:
+        time.sleep(60)
+    if "bad" in name:
+        tell(failed=True, error=name + " has no sound track.", remedy="Give another.")
+        continue
+    (folder / "result" / "heatmaps").mkdir(parents=True)
+    for file in ("result.json", "overlay.png", "index.html", "heatmaps/1.png"):
+        (folder / "result" / file).write_text(file)
+    player = {"title": name, "plain": order["clip"], "plain_start_s": 0.0}
+    (folder / "player.json").write_text(json.dumps(player))
+    tell(finished=True)
+"""
+PATIENCE_S = 60.0
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    return wait_for
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Jobs:
+    return Jobs(tmp_path / "jobs")
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> list[str]:
+    path = tmp_path / "worker.py"
+    path.write_text(WORKER)
+    return [sys.executable, "-S", "-E", str(path)]
+
+
+@pytest.fixture
+def runner(jobs: Jobs, worker: list[str]) -> Iterator[Runner]:
+    """Not started yet; stopped at the end."""
+    runner = Runner(jobs, worker)
+    yield runner
+    runner.stop()
+
+
+@pytest.fixture(scope="session")
+def movie(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """2 s of the made-up world with two sounding things."""
+    path = tmp_path_factory.mktemp("movie") / "made-up.mp4"
+    write_movie(path, World(seed=0), 0, seconds=2.0, fps=10)
+    return path
+
+
+class Server:
+    """`soundwhere serve` in a process of its own, as a user starts it."""
+
+    def __init__(self, work: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "soundwhere", "serve", *arguments, "--work", str(work), "--no-browser"]
+        port = [] if "--port" in arguments else ["--port", "0"]
+        self.process = subprocess.Popen([*command, *port], stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.said = self.process.stdout.readline()
+        assert self.said.startswith("http"), "the server ended"
+        self.address = self.said.split()[0]
+        self.port = self.address.split(":")[2].split("/")[0]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        assert self.process.stdout is not None
+        self.said += self.process.stdout.read()
+        self.process.stdout.close()
+        return code
+
+
+@pytest.fixture(scope="session")
+def start() -> Iterator[Callable[..., Server]]:
+    """Starts servers; those that still run at the end are stopped."""
+    running: list[Server] = []
+
+    def begin(work: Path, *arguments: str) -> Server:
+        running.append(Server(work, *arguments))
+        return running[-1]
+
+    yield begin
+    for server in running:
+        if server.process.poll() is None:
+            server.end()

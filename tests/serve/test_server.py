@@ -1,0 +1,168 @@
+"""The server: uploads, the folder, results, and who may ask for what."""
+
+from __future__ import annotations
+
+import io
+import socket
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from soundwhere.cli.main import run
+from soundwhere.errors import ConfigError
+from soundwhere.serve.jobs import Jobs, Shelf
+from soundwhere.serve.server import make_app, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from soundwhere.serve.runner import Runner
+
+    Until = Callable[[Callable[[], bool]], None]
+
+LIMIT = 5_000_000
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "good one.mp4").write_bytes(b"film")
+    return Shelf(tmp_path / "films", frozenset({".mp4"}))
+
+
+@pytest.fixture
+def client(jobs: Jobs, runner: Runner, shelf: Shelf) -> Iterator[TestClient]:
+    with TestClient(make_app(jobs, runner, shelf, LIMIT), base_url="http://127.0.0.1:8766") as client:
+        yield client
+
+
+def upload(client: TestClient, name: str, content: Any = b"film") -> Any:
+    return client.post("/api/uploads", params={"name": name}, content=content)
+
+
+def finished(client: TestClient, until: Until, name: str = "good.mp4") -> str:
+    number = str(upload(client, name).json()["id"])
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] == "done")
+    return number
+
+
+def test_an_upload_becomes_a_job_and_then_files(client: TestClient, until: Until) -> None:
+    number = finished(client, until)
+    found = client.get(f"/api/jobs/{number}/player").json()
+    assert found["title"] == "good.mp4"
+    assert "plain" not in found
+    assert {file["name"] for file in found["files"]} == {
+        *("result.json", "overlay.png", "heatmaps/1.png", "index.html", "everything.zip")
+    }
+    for file in found["files"]:
+        answer = client.get(file["href"])
+        assert answer.status_code == 200
+        assert "attachment" in answer.headers["content-disposition"]
+    video = client.get(found["video"]["src"], headers={"Range": "bytes=1-2"})
+    assert (video.status_code, video.content) == (206, b"il")
+    assert client.get(f"/api/jobs/{number}/picture").content == b"overlay.png"
+
+
+def test_everything_comes_as_one_file_and_leaves_none(client: TestClient, until: Until, jobs: Jobs) -> None:
+    number = finished(client, until)
+    archive = zipfile.ZipFile(io.BytesIO(client.get(f"/api/jobs/{number}/everything").content))
+    assert "good.soundwhere/heatmaps/1.png" in archive.namelist()
+    assert list(jobs.folder(jobs.get(number)).glob(".*")) == []
+
+
+def test_a_clip_is_picked_from_the_folder(client: TestClient, until: Until) -> None:
+    (clip,) = client.get("/api/clips").json()
+    assert (clip["name"], clip["bytes"]) == ("good one.mp4", 4)
+    number = client.post("/api/jobs", json={"clip": clip["id"]}).json()["id"]
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] == "done")
+    assert client.get(f"/api/jobs/{number}/video").content == b"film"
+    assert client.post("/api/jobs", json={"clip": "../../x"}).status_code == 400
+
+
+def test_a_bad_clip_is_told_and_the_next_one_done(client: TestClient, until: Until) -> None:
+    bad = upload(client, "bad.mp4").json()["id"]
+    finished(client, until)
+    job = client.get(f"/api/jobs/{bad}").json()
+    assert (job["state"], job["error"], job["remedy"]) == ("failed", "bad.mp4 has no sound track.", "Give another.")
+    assert client.get(f"/api/jobs/{bad}/player").status_code == 404
+
+
+def test_cancel_and_remove(client: TestClient, until: Until, jobs: Jobs) -> None:
+    slow = upload(client, "slow.mp4").json()["id"]
+    behind = upload(client, "good.mp4").json()
+    assert behind["before"] == 1
+    until(lambda: client.get(f"/api/jobs/{slow}").json()["done"] == 1)
+    assert client.post(f"/api/jobs/{slow}/cancel").json()["state"] == "cancelled"
+    until(lambda: client.get(f"/api/jobs/{behind['id']}").json()["state"] == "done")
+    folder = jobs.folder(jobs.get(slow))
+    assert client.delete(f"/api/jobs/{slow}").json() == {"removed": True}
+    assert not folder.exists()
+    assert client.get(f"/api/jobs/{slow}").status_code == 404
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_uploads_are_limited_however_they_are_sent(
+    client: TestClient, jobs: Jobs, tmp_path: Path, stated: bool
+) -> None:
+    large = b"x" * (LIMIT + 1)
+    pieces = (large[start : start + 65536] for start in range(0, len(large), 65536))
+    answer = upload(client, "large.mp4", large if stated else pieces)
+    assert answer.status_code == 413
+    assert "larger than 5 MB" in answer.json()["error"]
+    assert jobs.all() == []
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_names_never_become_paths(client: TestClient, until: Until, jobs: Jobs) -> None:
+    number = finished(client, until, "../../../evil good.mp4/..\\x.sh")
+    job = jobs.get(number)
+    assert job.name == "x.sh"
+    assert {path.name for path in jobs.folder(job).iterdir()} == {"clip", "job.json", "result", "player.json"}
+    for name in ("../job.json", "..%2fjob.json", "%2e%2e/clip", "heatmaps/../../job.json", "result.json/x", ".hidden"):
+        assert client.get(f"/api/jobs/{number}/files/{name}").status_code == 404
+    assert client.get("/api/jobs/..%2f..%2fx/player").status_code == 404
+    assert client.get("/web/..%2findex.html").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Host": "evil.example"}, 421),
+    ],
+)
+def test_only_the_page_itself_may_ask(client: TestClient, headers: dict[str, str], status: int) -> None:
+    assert client.get("/api/jobs", headers=headers).status_code == status
+    assert client.post("/api/uploads?name=bad", headers=headers, content=b"x").status_code == status
+
+
+def test_from_other_machines_only_with_the_key(jobs: Jobs, runner: Runner) -> None:
+    with TestClient(make_app(jobs, runner, key="secret"), base_url="http://studio:8766") as client:
+        for path in ("/", "/api/jobs", "/web/app.js"):
+            assert client.get(path).status_code == 401
+        assert upload(client, "good.mp4").status_code == 401
+        assert client.get("/enter", params={"key": "guess"}).status_code == 401
+        assert client.get("/enter", params={"key": "secret"}).status_code == 200  # and on to the page
+        assert client.get("/api/jobs").json() == []
+    with pytest.raises(ConfigError, match="without a key"):
+        serve(jobs, None, {}, host="0.0.0.0")
+
+
+def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert run(["serve", "--work", str(tmp_path / "work"), "--no-browser", "--port", port]) == 2
+    assert "--port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "says"), [(["missing"], "no folder"), (["--limit-mb", "0"], "--limit-mb")])
+def test_bad_options(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", *arguments]) == 2
+    assert says in capsys.readouterr().err
