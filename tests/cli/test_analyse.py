@@ -104,6 +104,51 @@ def test_theory(folder: Path, capsys: Capture) -> None:
     assert len(list((folder / "out").glob("*.png"))) == 3
 
 
+RECIPE = """
+[model]
+name = "scav-tiny"
+frame_px = 64
+dimension = 16
+decoupler_layers = 1
+decoupler_heads = 2
+[data]
+scenes = 8
+[train]
+steps_one = 2
+steps_two = 300
+batch_size = 4
+"""
+
+
+def test_ablation(folder: Path, capsys: Capture) -> None:
+    """Trains three rows in seconds, finds them when asked again, and names what it does not know."""
+    (folder / "recipe.toml").write_text(RECIPE)
+    arguments = ["analyse", "ablation", *SYNTHETIC, "--config", "recipe.toml", "--steps-two", "2", "--out", "out"]
+    assert run([*arguments, "--rows", "full", "c", "d"]) == 0
+    out = capsys.readouterr().out
+    for words in (
+        "Ablation, scored by masks",
+        "Box against mask",
+        "Selective convergence of the shared",
+        "Differences",
+    ):
+        assert words in out
+    values = json.loads((folder / "out" / "ablation.json").read_text())
+    assert set(values["rows"]) == {"full", "b", "c", "d", "peel", "constant"}
+    assert values["settings"]["steps_two"] == 2
+    assert values["rows"]["c"]["paper"]["table"] == "tab:ablation"
+    assert "paper, tab:ablation" in (folder / "out" / "ablation.md").read_text()
+    assert {path.name for path in (folder / "out").iterdir()} == {
+        *("ablation.json", "ablation.md", "ablation.png", "rows", "stage-one")
+    }
+    before = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*.safetensors")}
+    start = str(folder / "out" / "stage-one" / "stage-one.safetensors")
+    assert run([*arguments, "--rows", "full", "--from", start]) == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert run([*arguments, "--rows", "e"]) == 2
+    assert "This recipe has no row e" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -33,6 +33,8 @@ Examples:
   soundwhere analyse convergence --benchmark real-duet --data real-duet/ --run runs/a --limit 200
   soundwhere analyse convergence --benchmark vggsound-duet --annotations annotations/
   soundwhere analyse protocols --benchmark real-duet --data real-duet/ --model runs/a --out analysis/
+  soundwhere analyse ablation --benchmark real-duet --data real-duet/ --config configs/real-duet.toml \\
+      --steps-two 200 --split val --out analysis/ablation
   soundwhere analyse theory --sigma 0.05 --threshold 0.4 --out analysis/
 """
 
@@ -95,9 +97,38 @@ class Theory:
     """Folder for JSON, Markdown and figures, which need matplotlib; without, tables are printed only."""
 
 
+@dataclass(frozen=True)
+class Ablation(_Scored):
+    """The paper's ablation from one shared stage 1; rows are trained, resumed or, if finished, found in --out."""
+
+    config: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("configs/real-duet.toml")
+    """TOML file of the full recipe, which every row changes in one thing."""
+    root: Annotated[Path | None, named("DIR")] = None
+    """Folder to train on; by default that of the file, else --data."""
+    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="FILE", help_behavior_hint="")] = None
+    """The shared stage 1; by default it is trained first."""
+    rows: Annotated[tuple[str, ...], named("ROW ...")] = ()
+    """Only these rows beside stage 1 alone: full, a, c, d, no-algorithm-1, paper-loss."""
+    steps_one: Annotated[int | None, named("N")] = None
+    """Steps of the shared stage 1, instead of the file's."""
+    steps_two: Annotated[int | None, named("N")] = None
+    """Steps of stage 2 in every row, instead of the file's."""
+    seed: Annotated[int | None, named("N")] = None
+    """Of every training, instead of the file's."""
+    device: Annotated[str | None, named("DEVICE")] = None
+    """auto, cpu, cuda or cuda:N, instead of the file's."""
+    visual_weights: Annotated[str | None, named("FILE")] = None
+    """Weights the visual encoder starts from, instead of the file's."""
+    download: Annotated[bool, *FLAG] = False
+    """Fetch ImageNet weights if they are not on this machine."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/ablation")
+    """Folder of the shared stage 1, the rows, and the results."""
+
+
 Options = (
     Annotated[Convergence, tyro.conf.subcommand("convergence")]
     | Annotated[Protocols, tyro.conf.subcommand("protocols")]
+    | Annotated[Ablation, tyro.conf.subcommand("ablation")]
     | Annotated[Theory, tyro.conf.subcommand("theory", default=Theory(Setting()))]
 )
 
@@ -109,6 +140,12 @@ def run(arguments: list[str]) -> int:
         _convergence(options)
     elif isinstance(options, Protocols):
         _protocols(options)
+    elif isinstance(options, Ablation):
+        _require_matplotlib(options.out)
+
+        from soundwhere.cli.ablation import run_ablation
+
+        run_ablation(options)
     else:
         assert isinstance(options, Theory)
         _theory(options)
@@ -132,10 +169,10 @@ def _convergence(options: Convergence) -> None:
         end = options.run / STAGE_ONE
         files = (str(end if end.is_file() else steps[-1][1]),)
     models = {label: load_model(file) for label, file in zip(_labels(files), files, strict=True)}
-    subject = _subject(options, truths_only=not models)
+    subject = subject_of(options, truths_only=not models)
 
     def watch(asked: dict[str, SCAV], what: str, controls: bool = True) -> Observations:
-        with _progress(what, len(subject.scenes)) as tick:
+        with progress(what, len(subject.scenes)) as tick:
             return observe(
                 asked,
                 subject.scenes,
@@ -169,8 +206,8 @@ def _convergence(options: Convergence) -> None:
         figures["convergence"] = rows_with_intervals(shown, "Dominant and second source", "CIoU@0.3 (%)")
         if curve:
             figures["convergence-steps"] = gap_over_steps(curve)
-    settings = {**_settings(options, subject), "model": list(files), "gain_db": options.gain_db}
-    _show(options.out, "convergence", settings, tables, values, figures)
+    settings = {**settings_of(options, subject), "model": list(files), "gain_db": options.gain_db}
+    show(options.out, "convergence", settings, tables, values, figures)
 
 
 def _protocols(options: Protocols) -> None:
@@ -188,7 +225,7 @@ def _protocols(options: Protocols) -> None:
 
     predictions = None if options.predictions is None else Predictions(options.predictions)
     model = None if options.model is None else load_model(options.model)
-    subject = _subject(options, predictions=predictions)
+    subject = subject_of(options, predictions=predictions)
     grid = subject.benchmark.grid
     method: Method
     single: Method | None = None
@@ -202,7 +239,7 @@ def _protocols(options: Protocols) -> None:
         say(
             "avgn calls a model on single frames, which files of maps cannot be: it scores these maps, cut into frames."
         )
-    with _progress("scoring", len(subject.scenes)) as tick:
+    with progress("scoring", len(subject.scenes)) as tick:
         comparison = compare_protocols(
             method,
             subject.scenes,
@@ -227,8 +264,8 @@ def _protocols(options: Protocols) -> None:
 
             boxed = comparison.boxed
             figures["boxes"] = fill_figure(fill_curve(boxed), list(boxed.by_mask), boxed.fill)
-    settings = {**_settings(options, subject), "answer": options.model or str(options.predictions)}
-    _show(options.out, "protocols", settings, tables, values, figures)
+    settings = {**settings_of(options, subject), "answer": options.model or str(options.predictions)}
+    show(options.out, "protocols", settings, tables, values, figures)
 
 
 def _theory(options: Theory) -> None:
@@ -250,10 +287,10 @@ def _theory(options: Theory) -> None:
             "selects": path.selects,
         }
     figures = {} if options.out is None else theory_figures(setting)
-    _show(options.out, "theory", asdict(setting), tables, values, figures)
+    show(options.out, "theory", asdict(setting), tables, values, figures)
 
 
-def _subject(options: _Scored, *, truths_only: bool = False, predictions: Predictions | None = None) -> Subject:
+def subject_of(options: _Scored, *, truths_only: bool = False, predictions: Predictions | None = None) -> Subject:
     """The scenes to score."""
     if options.limit is not None and options.limit < 2:
         raise ConfigError(f"--limit {options.limit} leaves too few scenes.", "Give at least 2.")
@@ -274,7 +311,8 @@ def _subject(options: _Scored, *, truths_only: bool = False, predictions: Predic
     )
 
 
-def _settings(options: _Scored, subject: Subject) -> dict[str, Any]:
+def settings_of(options: _Scored, subject: Subject) -> dict[str, Any]:
+    """What every score depends on, as JSON values."""
     return {
         **subject.about,
         "scenes": len(subject.names),
@@ -285,7 +323,7 @@ def _settings(options: _Scored, subject: Subject) -> dict[str, Any]:
 
 
 @contextmanager
-def _progress(what: str, scenes: int) -> Iterator[Callable[[int], None]]:
+def progress(what: str, scenes: int) -> Iterator[Callable[[int], None]]:
     """A bar that is told how many more scenes are done."""
     from soundwhere.cli.show import Bar
 
@@ -318,7 +356,7 @@ def _require_matplotlib(out: Path | None) -> None:
         new_figure(1, 1)
 
 
-def _show(
+def show(
     out: Path | None,
     name: str,
     settings: dict[str, Any],
@@ -326,6 +364,7 @@ def _show(
     values: dict[str, Any],
     figures: dict[str, Figure],
 ) -> None:
+    """Print the tables and, with a folder, write everything."""
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
