@@ -10,7 +10,9 @@ from soundwhere.config import Config, read_config
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
-    from soundwhere.cli.analyse import Ablation
+    from collections.abc import Sequence
+
+    from soundwhere.cli.analyse import Ablation, StageOne
     from soundwhere.models.scav import SCAV
 
 
@@ -21,12 +23,9 @@ def run_ablation(options: Ablation) -> None:
     from soundwhere.analysis.plots import rows_with_intervals
     from soundwhere.cli.analyse import progress, settings_of, show, subject_of
 
-    recipe = _recipe(options)
+    recipe = recipe_of(options)
     subject = subject_of(options)  # before hours of training, whose scores would have nothing to be scored on
-    known = {ALONE, *ablation_rows(recipe)}
-    wrong = sorted(set(options.rows) - known)
-    if wrong:
-        raise ConfigError(f"This recipe has no row {', '.join(wrong)}.", f"Choose among {', '.join(sorted(known))}.")
+    check_rows(options.rows, (ALONE, *ablation_rows(recipe)))
     models = _models(options, recipe)
     with progress("scoring", len(subject.scenes)) as tick:
         rows = score_rows(models, subject.scenes, subject.benchmark.grid, sigma_px=options.sigma_px, tick=tick)
@@ -43,17 +42,24 @@ def run_ablation(options: Ablation) -> None:
     show(options.out, "ablation", about, tables, values, {"ablation": drawn})
 
 
-def _recipe(options: Ablation) -> Config:
+def check_rows(asked: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse rows that do not exist."""
+    wrong = [name for name in asked if name not in known]
+    if wrong:
+        raise ConfigError(f"This recipe has no row {', '.join(wrong)}.", f"Choose among {', '.join(known)}.")
+
+
+def recipe_of(options: Ablation | StageOne) -> Config:
     """The configuration file with what was changed on the command line."""
     recipe = read_config(options.config)
     changes = {
         name: value
         for name in ("steps_one", "steps_two", "seed", "device")
-        if (value := getattr(options, name)) is not None
+        if (value := getattr(options, name, None)) is not None
     }
     recipe = replace(recipe, train=replace(recipe.train, **changes))
     root = options.root or recipe.data.root or (options.data if recipe.data.source != "synthetic" else None)
-    recipe = replace(recipe, data=replace(recipe.data, root=root))
+    recipe = replace(recipe, data=replace(recipe.data, root=root, cache=options.cache or recipe.data.cache))
     if options.visual_weights is not None:
         recipe = replace(recipe, model=replace(recipe.model, visual_weights=options.visual_weights))
     return recipe

@@ -35,6 +35,8 @@ Examples:
   soundwhere analyse protocols --benchmark real-duet --data real-duet/ --model runs/a --out analysis/
   soundwhere analyse ablation --benchmark real-duet --data real-duet/ --config configs/real-duet.toml \\
       --steps-two 200 --split val --out analysis/ablation
+  soundwhere analyse stage-one --benchmark real-trio --data real-duet/ --config configs/real-duet.toml \\
+      --steps-one 100 --split val --rows recipe duets compact
   soundwhere analyse theory --sigma 0.05 --threshold 0.4 --out analysis/
 """
 
@@ -98,21 +100,19 @@ class Theory:
 
 
 @dataclass(frozen=True)
-class Ablation(_Scored):
-    """The paper's ablation from one shared stage 1; rows are trained, resumed or, if finished, found in --out."""
+class _Trained(_Scored):
+    """What to train from."""
 
     config: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("configs/real-duet.toml")
     """TOML file of the full recipe, which every row changes in one thing."""
     root: Annotated[Path | None, named("DIR")] = None
     """Folder to train on; by default that of the file, else --data."""
-    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="FILE", help_behavior_hint="")] = None
-    """The shared stage 1; by default it is trained first."""
+    cache: Annotated[Path | None, named("DIR")] = None
+    """Folder for frozen visual features, instead of the file's."""
     rows: Annotated[tuple[str, ...], named("ROW ...")] = ()
-    """Only these rows beside stage 1 alone: full, a, c, d, no-algorithm-1, paper-loss."""
+    """Only these rows; a wrong one lists all."""
     steps_one: Annotated[int | None, named("N")] = None
-    """Steps of the shared stage 1, instead of the file's."""
-    steps_two: Annotated[int | None, named("N")] = None
-    """Steps of stage 2 in every row, instead of the file's."""
+    """Steps of stage 1, instead of the file's."""
     seed: Annotated[int | None, named("N")] = None
     """Of every training, instead of the file's."""
     device: Annotated[str | None, named("DEVICE")] = None
@@ -121,14 +121,33 @@ class Ablation(_Scored):
     """Weights the visual encoder starts from, instead of the file's."""
     download: Annotated[bool, *FLAG] = False
     """Fetch ImageNet weights if they are not on this machine."""
+
+
+@dataclass(frozen=True)
+class Ablation(_Trained):
+    """The paper's ablation from one shared stage 1; rows are trained, resumed or, if finished, found in --out."""
+
+    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="FILE", help_behavior_hint="")] = None
+    """The shared stage 1; by default it is trained first."""
+    steps_two: Annotated[int | None, named("N")] = None
+    """Steps of stage 2 in every row, instead of the file's."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/ablation")
     """Folder of the shared stage 1, the rows, and the results."""
+
+
+@dataclass(frozen=True)
+class StageOne(_Trained):
+    """How stage 1 learns to hear: a recipe with one thing changed in every row, which is trained, resumed or found."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/stage-one")
+    """Folder of the rows and the results."""
 
 
 Options = (
     Annotated[Convergence, tyro.conf.subcommand("convergence")]
     | Annotated[Protocols, tyro.conf.subcommand("protocols")]
     | Annotated[Ablation, tyro.conf.subcommand("ablation")]
+    | Annotated[StageOne, tyro.conf.subcommand("stage-one")]
     | Annotated[Theory, tyro.conf.subcommand("theory", default=Theory(Setting()))]
 )
 
@@ -146,6 +165,10 @@ def run(arguments: list[str]) -> int:
         from soundwhere.cli.ablation import run_ablation
 
         run_ablation(options)
+    elif isinstance(options, StageOne):
+        from soundwhere.cli.stage_one import run_stage_one
+
+        run_stage_one(options)
     else:
         assert isinstance(options, Theory)
         _theory(options)

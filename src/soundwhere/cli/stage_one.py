@@ -1,0 +1,32 @@
+"""`soundwhere analyse stage-one`: train what is missing, and print how every row hears."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from soundwhere.cli.ablation import check_rows, recipe_of
+from soundwhere.cli.options import say
+
+if TYPE_CHECKING:
+    from soundwhere.cli.analyse import StageOne
+
+
+def run_stage_one(options: StageOne) -> None:
+    """Run the command."""
+    from soundwhere.analysis.stage_one import stage_one_results, stage_one_rows, train_and_score
+    from soundwhere.cli.analyse import settings_of, show, subject_of
+
+    recipe = recipe_of(options)
+    subject = subject_of(options)
+    rows = stage_one_rows(recipe)
+    check_rows(options.rows, list(rows))
+    found = {}
+    for name, config in rows.items():
+        if options.rows and name not in options.rows:
+            continue
+        folder = options.out / "rows" / name
+        say(f"{name}: {folder}")
+        found[name] = train_and_score(config, folder, subject.scenes, subject.benchmark.grid, download=options.download)
+    tables, values = stage_one_results(found)
+    about = {**settings_of(options, subject), "config": str(options.config), "seed": recipe.train.seed}
+    show(options.out, "stage-one", about, tables, values, {})
