@@ -110,12 +110,18 @@ class LossConfig:
     teacher: Literal["grow", "algorithm1", "strength"] = "grow"
     """What `distil` teaches: a solo sound's stage-1 map, its peak grown over alike cells with strong features or shaped
     by Algorithm 1; or the feature strength of the frame that each sound came with (clips only)."""
+    softness: float = 0.1
+    """Width of the step from background to source in what `distil` teaches; a wide one keeps grades of strength."""
     cross_sample_negatives: bool = False
     """Add cross-sample negatives to stage 2 (ablation d)."""
     prior_gradient: bool = False
     """Let stage 2's gradient flow through the spatial prior (joint training only)."""
     blank: int = 0
     """Bands, and as many spans of time, that are blanked in each spectrogram trained on (SpecAugment)."""
+
+    def __post_init__(self) -> None:
+        _require(self.softness > 0, "softness", self.softness, "greater than 0")
+        _require(self.blank >= 0, "blank", self.blank, "0 or more")
 
 
 @dataclass(frozen=True)

@@ -160,3 +160,19 @@ def test_a_real_scene_as_the_readme_scores_it(shared):
         assert np.median(ratio) == pytest.approx(MIXING_RMS / np.sqrt(np.mean(whole.astype(float) ** 2)), rel=1e-3)
     photo = Image.open(root / images[0]).convert("RGB").resize((224, 224), Image.Resampling.BILINEAR)
     assert np.abs(np.asarray(photo).astype(int) - scene.image[:, :224]).mean() < 1
+
+
+def test_scenes_can_be_mirrored_and_stacked(mini_root):
+    data = RealDuet(mini_root)
+    listed, mirrored, stacked = (
+        data.scenes("trios_val", 32, order)[0] for order in ("side-by-side", "mirrored", "stacked")
+    )
+    assert np.array_equal(mirrored.image, listed.image[:, ::-1])
+    assert np.array_equal(mirrored.masks, listed.masks[..., ::-1])
+    assert np.array_equal(mirrored.silent_masks, listed.silent_masks[..., ::-1])
+    columns = np.split(listed.image, 3, axis=1)
+    assert np.array_equal(stacked.image, np.concatenate(columns, axis=0))
+    assert np.array_equal(stacked.masks, np.concatenate(np.split(listed.masks, 3, axis=2), axis=1))
+    for other in (mirrored, stacked):
+        assert np.array_equal(other.sounds, listed.sounds)
+        assert other.kinds == listed.kinds

@@ -94,6 +94,8 @@ class Options:
     """How many made-up scenes."""
     layout: Literal["free", "side-by-side", "stacked"] = "free"
     """Where made-up things are."""
+    order: Literal["side-by-side", "mirrored", "stacked"] = "side-by-side"
+    """How the photos of real-duet and real-trio are put together."""
     sounding: int = 2
     """How many made-up things sound."""
     silent: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 import numpy as np
 from PIL import Image as PILImage
@@ -22,8 +22,12 @@ from soundwhere.types import Scene
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+T = TypeVar("T", bound=np.generic)
+
 Split = Literal["train", "val", "test", "train+val"]
 SceneList = Literal["duets_val", "duets_test", "trios_val", "trios_test"]
+Order = Literal["side-by-side", "mirrored", "stacked"]
+"""How a scene's photos are put together: as listed, as a mirror shows that, or from top to bottom."""
 
 
 class RealDuet:
@@ -72,16 +76,17 @@ class RealDuet:
             )
         return Clips(clips)
 
-    def scenes(self, name: SceneList, frame_px: int = FRAME_PX) -> RealDuetScenes:
+    def scenes(self, name: SceneList, frame_px: int = FRAME_PX, order: Order = "side-by-side") -> RealDuetScenes:
         """The scenes of a list, for scoring, in its order.
 
         Args:
             name: `duets_val`, `duets_test`, `trios_val` or `trios_test`.
-            frame_px: Side to which each photo is squashed before photos are joined side by side.
+            frame_px: Side to which each photo is squashed before photos are joined.
+            order: How photos are joined; the set's own is side by side.
         """
         photos = {row["image"]: row for row in read_table(self.root / "images.csv", ("image", "mask", "mask_kind"))}
         rows = read_table(self.root / f"{name}.csv", ("id", "images", "classes", "audios"))
-        return RealDuetScenes([_Record.of(row, photos) for row in rows], frame_px)
+        return RealDuetScenes([_Record.of(row, photos) for row in rows], frame_px, order)
 
 
 class RealDuetScenes(Sequence[Scene]):
@@ -92,12 +97,16 @@ class RealDuetScenes(Sequence[Scene]):
     Args:
         records: The scenes.
         frame_px: Side of each frame.
+        order: How photos are joined.
         media: Read pictures and sounds; without, pictures are black and sounds silent.
     """
 
-    def __init__(self, records: Sequence[_Record], frame_px: int, media: bool = True) -> None:
+    def __init__(
+        self, records: Sequence[_Record], frame_px: int, order: Order = "side-by-side", media: bool = True
+    ) -> None:
         self._records = records
         self._frame_px = frame_px
+        self._order = order
         self._media = media
 
     def __len__(self) -> int:
@@ -111,12 +120,12 @@ class RealDuetScenes(Sequence[Scene]):
 
     def __getitem__(self, index: int | slice) -> Scene | RealDuetScenes:
         if isinstance(index, slice):
-            return RealDuetScenes(self._records[index], self._frame_px, self._media)
-        return self._records[index].scene(self._frame_px, self._media)
+            return RealDuetScenes(self._records[index], self._frame_px, self._order, self._media)
+        return self._records[index].scene(self._frame_px, self._order, self._media)
 
     def truths(self) -> RealDuetScenes:
         """The same scenes with black pictures and silence, which takes a fraction of the time."""
-        return RealDuetScenes(self._records, self._frame_px, media=False)
+        return RealDuetScenes(self._records, self._frame_px, self._order, media=False)
 
     def mask_kinds(self, index: int) -> tuple[str, ...]:
         """Who made each sounding object's mask, in the order of `Scene.masks`: `human` or `derived`."""
@@ -160,18 +169,22 @@ class _Record:
             [row.file(audio) if audio else None for audio in audios],
         )
 
-    def scene(self, frame_px: int, media: bool = True) -> Scene:
+    def scene(self, frame_px: int, order: Order, media: bool) -> Scene:
         size = (frame_px, frame_px)
-        width = frame_px * len(self.photos)
-        masks = np.zeros((len(self.photos), frame_px, width), dtype=np.bool_)
-        for place, path in enumerate(self.masks):
-            masks[place, :, place * frame_px : (place + 1) * frame_px] = _read_mask(path, frame_px)
+        empty = np.zeros(size, np.bool_)
+        drawn = [_read_mask(path, frame_px) for path in self.masks]
+        black = np.zeros((*size, 3), np.uint8)
+        frames = [resize(read_image(photo), size) if media else black for photo in self.photos]
+        masks = np.stack(
+            [
+                _put_together([mask if place == own else empty for place in range(len(drawn))], order)
+                for own, mask in enumerate(drawn)
+            ]
+        )
         sounding = np.array([audio is not None for audio in self.audios])
         return Scene(
             name=self.name,
-            image=join([resize(read_image(photo), size) for photo in self.photos], "side-by-side")
-            if media
-            else np.zeros((frame_px, width, 3), np.uint8),
+            image=_put_together(frames, order),
             sounds=np.stack([centre_clip(scale_to_rms(read_audio(audio))) for audio in self.audios if audio])
             if media
             else np.zeros((int(sounding.sum()), CLIP_SAMPLES), np.float32),
@@ -179,6 +192,13 @@ class _Record:
             kinds=tuple(kind for kind, sounds in zip(self.classes, sounding, strict=True) if sounds),
             silent_masks=masks[~sounding],
         )
+
+
+def _put_together(frames: Sequence[NDArray[T]], order: Order) -> NDArray[T]:
+    if order == "stacked":
+        return join(frames, "stacked")
+    row = join(frames, "side-by-side")
+    return np.ascontiguousarray(row[:, ::-1]) if order == "mirrored" else row
 
 
 def _read_mask(path: Path, frame_px: int) -> NDArray[np.bool_]:

@@ -28,9 +28,9 @@ def presence_logits(similarity: Tensor, thresholds: Thresholds) -> Tensor:
     return (similarity - middle) / PROBABILITY_TEMPERATURE
 
 
-def soft_half(maps: Tensor) -> Tensor:
+def soft_half(maps: Tensor, softness: float = PROBABILITY_TEMPERATURE) -> Tensor:
     """Maps stretched to [0, 1] as soft masks of what lies above half of their range, which is what scoring keeps."""
-    return torch.sigmoid((maps - 0.5) / PROBABILITY_TEMPERATURE)
+    return torch.sigmoid((maps - 0.5) / softness)
 
 
 def distillation_loss(similarity: Tensor, teacher: Tensor, thresholds: Thresholds) -> Tensor:

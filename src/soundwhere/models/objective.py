@@ -111,7 +111,7 @@ class Objective(nn.Module):
         # cells of 32 pixels, also where the encoder's are finer
         targets = F.interpolate(batch.targets, size=features.shape[-2:], mode="bilinear", align_corners=False)
         strongest = targets.flatten(2).amax(2).clamp_min(1e-6)
-        return soft_half(targets / strongest[..., None, None])
+        return soft_half(targets / strongest[..., None, None], self.config.softness)
 
     @torch.no_grad()
     def solo_maps(self, batch: Batch, features: Tensor) -> Tensor:
@@ -131,6 +131,6 @@ class Objective(nn.Module):
         for solo in batch.solos.unbind(1):
             similarity = self.model.similarity(features, teacher(self.model.hear(solo)))
             shape = grow if self.config.teacher == "grow" else self.model.dominant
-            maps.append(soft_half(shape(similarity, features)))
+            maps.append(soft_half(shape(similarity, features), self.config.softness))
         teacher.train(learning)
         return torch.stack(maps, dim=1)

@@ -18,7 +18,7 @@ from soundwhere.data.benchmarks.silent import SilentNegatives
 from soundwhere.data.benchmarks.vggsound import VGGSoundLists
 from soundwhere.data.benchmarks.vggsound_duet import VGGSoundDuet
 from soundwhere.data.benchmarks.vggss import VGGSS, Subset
-from soundwhere.data.real_duet import RealDuet, SceneList
+from soundwhere.data.real_duet import Order, RealDuet, SceneList
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import Layout, World
 from soundwhere.data.table import read_table
@@ -43,6 +43,7 @@ class Options:
         split: `val` to choose by, `test` to report.
         count: How many made-up scenes.
         layout: Where made-up things are: anywhere, or one in each column or row.
+        order: How real photos are put together.
         sounding: How many made-up things sound; 1 for solos.
         silent: How many made-up things are seen only.
     """
@@ -55,6 +56,7 @@ class Options:
     split: Literal["val", "test"] = "test"
     count: int = 500
     layout: Layout = "free"
+    order: Order = "side-by-side"
     sounding: int = 2
     silent: int = 1
 
@@ -161,16 +163,16 @@ def survey(annotations: Path) -> list[Findings]:
 def _real(places: Places, options: Options, scenes: str, frames: int) -> Benchmark:
     name = cast(SceneList, f"{scenes}_{options.split}")
     data = RealDuet(places.root)
-    listed = data.scenes(name)
+    listed = data.scenes(name, order=options.order)
     order = tuple(row["id"] for row in read_table(places.root / f"{name}.csv", ("id",)))
     return Benchmark(
         name=places.name,
         scenes=listed,
         order=order,
-        grid=(1, frames),
+        grid=(frames, 1) if options.order == "stacked" else (1, frames),
         truth="masks",
         truths=listed.truths(),
-        choices={"split": options.split, "level": "equal-rms"},
+        choices={"split": options.split, "level": "equal-rms", "order": options.order},
         findings=(Findings(f"{name}.csv", {"scenes": len(order)}),),
     )
 
@@ -237,9 +239,11 @@ def _music(reader: type[Music] | type[MusicAVGN], players: Players) -> Callable[
 _PAIRED: Final = ("pairing", "seed", "level")
 
 BENCHMARKS: Final[dict[str, Entry]] = {
-    "real-duet": Entry("two real photos side by side, both sound", lambda p, o: _real(p, o, "duets", 2), ("split",)),
+    "real-duet": Entry(
+        "two real photos side by side, both sound", lambda p, o: _real(p, o, "duets", 2), ("split", "order")
+    ),
     "real-trio": Entry(
-        "three real photos side by side, one is silent", lambda p, o: _real(p, o, "trios", 3), ("split",)
+        "three real photos side by side, one is silent", lambda p, o: _real(p, o, "trios", 3), ("split", "order")
     ),
     "synthetic": Entry(
         "the made-up world; needs no data", _made_up, ("split", "count", "layout", "sounding", "silent")
