@@ -197,6 +197,36 @@ def test_several_clips_at_once(give: Give, folder: Path, model_path: Path, capsy
     assert "0 localised, 3 skipped, 2 failed" in capsys.readouterr().out
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="such names are not allowed there")
+@pytest.mark.parametrize(
+    "name", ["Ünï 文字 🎻", "é" * 120, "n" * 251, "two\nlines", "100% [a] *?", ".hidden", "-dash", "a.b.c", "rtsp:x"]
+)
+def test_every_name(name: str, give: Give, folder: Path, model_path: Path, capsys: Capture) -> None:
+    """Also names of the longest length there is, names that look like patterns, options or addresses."""
+    give("clip").rename(folder / f"{name}.mp4")
+    assert run([f"./{name}.mp4", "--model", str(model_path), "--fps", "1", "--formats", "mp4,html,json,coco"]) == 0
+    assert "\ntwo" not in capsys.readouterr().out
+    (result,) = folder.glob("*.soundwhere") if name != ".hidden" else folder.glob(".*.soundwhere")
+    assert json.loads((result / "result.json").read_text())["file"] == f"{name}.mp4"
+    assert {path.name for path in folder.iterdir()} == {f"{name}.mp4", result.name}
+    assert run([f"./{name}.mp4"]) == 0  # it is found again
+    assert "is finished" in capsys.readouterr().out
+
+
+def test_patterns_and_folders_give_each_clip_once(give: Give, folder: Path, model_path: Path, capsys: Capture) -> None:
+    (folder / "films" / "deep").mkdir(parents=True)
+    give("one").rename(folder / "films" / "one.mp4")
+    give("two").rename(folder / "films" / "deep" / "two.MP4")
+    (folder / "films" / "notes.txt").write_text("no film")
+    options = ["--model", str(model_path), *QUICK]
+    assert run(["films", "films/*.mp4", "films/**/*.MP4", "films/one.mp4", *options]) == 0
+    assert "2 localised, 0 skipped, 0 failed" in capsys.readouterr().out
+    assert run(["films", "nothing/*.mp4", *options]) == 1  # its own results are no clips
+    captured = capsys.readouterr()
+    assert "0 localised, 2 skipped, 1 failed" in captured.out
+    assert "nothing/*.mp4 matches no file" in captured.err
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_model_that_cannot_be_loaded_is_reported_once(workers: str, give: Give, capsys: Capture) -> None:
     give("good")
