@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -57,12 +57,16 @@ class Options:
     """Frames analysed per second."""
     hop_s: float = 0.5
     """Seconds between windows of sound."""
+    sources: Annotated[int | None, named("K")] = None
+    """Sources to look for; by default as many as the model tells apart, which is 2."""
     start: Annotated[float, tyro.conf.arg(metavar="SECOND")] = 0.0
     """Second to begin at."""
     end: Annotated[float | None, named("SECOND")] = None
     """Second to end at."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
+    runtime: Annotated[Literal["torch", "onnx", "openvino"] | None, named("torch|onnx|openvino")] = None
+    """What computes; onnx and openvino need a model written by `soundwhere export --onnx`."""
     squash: Annotated[bool, *FLAG] = False
     """Squash frames to squares, as the paper does, instead of keeping their shape."""
     smooth: Annotated[bool, *FLAG] = True
@@ -183,6 +187,8 @@ def _load(options: Options) -> Localiser:
         options.hop_s,
         squash=options.squash,
         smooth=options.smooth,
+        sources=options.sources,
+        runtime=options.runtime,
     )
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "serve": "a local page: drop a clip, watch, play it with its heat",
     "annotate": "turn boxes into masks in the browser, alone or as a team",
     "benchmark": "build a mask benchmark: init, propose, export, verify, stats",
+    "export": "write a model as an ONNX file for other programs",
     "world": "write scenes and videos of the made-up world",
     "bench": "measure something on this machine",
     "doctor": "print versions, devices, weights, and what to do about what is missing",

@@ -17,7 +17,7 @@ from soundwhere.media.audio import timeline
 from soundwhere.media.video import MediaInfo, clock, probe, require_streams, stream_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
     from soundwhere.media.video import Frame
@@ -101,9 +101,9 @@ class Footage:
         """How many frames `frames` gives."""
         return max(1, math.ceil((self.end_s - self.start_s) * fps - 1e-6))
 
-    def frames(self, fps: float) -> Iterator[Frame]:
+    def frames(self, fps: float) -> Generator[Frame, None, None]:
         """The frames on display at start_s, start_s + 1 / fps, ...; those of a photo share one array."""
-        return stream_frames(self.path, fps, self.start_s, self.end_s)
+        yield from stream_frames(self.path, fps, self.start_s, self.end_s)
 
     def describe(self) -> str:
         """One line for people: `0:42, 1280x720, stereo 48 kHz`."""

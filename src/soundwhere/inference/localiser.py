@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from soundwhere.distributed import initialise
-from soundwhere.inference.footage import Footage, SoundWindows, level_db
+from soundwhere.inference.ahead import ahead
+from soundwhere.inference.footage import Footage
+from soundwhere.inference.portions import portions
 from soundwhere.inference.result import Answer, Result
+from soundwhere.inference.runtimes import load
 from soundwhere.inference.settings import Settings
 from soundwhere.inference.tracking import Smoother, Tracker
-from soundwhere.media.image import network_size, normalise, resize
-from soundwhere.models.registry import DEFAULT, load_model
-from soundwhere.models.scav import SCAV
+from soundwhere.media.image import network_size
+from soundwhere.models.peeling import localise_sources
+from soundwhere.models.registry import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from soundwhere.media.video import Frame
+    from soundwhere.inference.portions import Portion
+    from soundwhere.inference.runtimes import Runtime
+    from soundwhere.models.scav import SCAV
     from soundwhere.types import Localisation
 
 
@@ -38,6 +43,9 @@ class Localiser:
         batch: Frames that go through the network together.
         squash: Squash frames to squares instead of keeping their shape.
         smooth: Average the maps lightly over time.
+        sources: How many sources are looked for; by default as many as the model tells apart, which is two.
+        runtime: `torch`, or `onnx` or `openvino` for a file that `soundwhere export --onnx` wrote; by default the
+            one that fits the model.
         **thresholds: `least_confidence` and `least_level_db` of `Settings`.
     """
 
@@ -50,11 +58,14 @@ class Localiser:
         batch: int = 16,
         squash: bool = False,
         smooth: bool = True,
+        sources: int | None = None,
+        runtime: Runtime | None = None,
         **thresholds: float,
     ) -> None:
-        self.settings = Settings(fps=fps, hop_s=hop_s, squash=squash, smooth=smooth, **thresholds)
+        self.settings = Settings(fps=fps, hop_s=hop_s, squash=squash, smooth=smooth, sources=sources, **thresholds)
         self.device = initialise(device)
-        self.model = (model if isinstance(model, SCAV) else load_model(model)).to(self.device).eval()
+        self.model = load(model, runtime, self.device)
+        self.sources = self.model.sources if sources is None else sources
         self.batch = max(1, batch)
 
     def localise(
@@ -104,67 +115,56 @@ class Localiser:
         return self.settings.fps if footage.info.duration_s else min(self.settings.fps, 1 / self.settings.hop_s)
 
     def _answers(self, footage: Footage) -> Iterator[Answer]:
-        frames = footage.frames(self.analysis_fps(footage))
-        hearing = _Hearing(self.model, footage, self.settings.hop_s, self.device)
+        size = self._network_size(*footage.size)
+        read = portions(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size)
+        heard: dict[int, tuple[Tensor, float]] = {}  # embeddings and level of windows the next frames may share
         tracker, smoother = Tracker(), Smoother()
-        while batch := list(islice(frames, self.batch)):
-            heard, levels = hearing.around([frame.time_s for frame in batch])
-            found = self._forward(batch, heard)
-            maps, confidence, embeddings = (
-                tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
-            )
-            for row, (frame, level) in enumerate(zip(batch, levels, strict=True)):
-                audible = level >= self.settings.least_level_db
-                sure = audible & (confidence[row] >= self.settings.least_confidence)
-                order = tracker.order(frame.time_s, maps[row], embeddings[row], sure)
-                shown, surety = maps[row, order], confidence[row, order]
-                if not audible:
-                    smoother.forget()
-                elif self.settings.smooth:
-                    shown, surety = smoother.smooth(frame.time_s, shown, surety)
-                sounding = audible & (surety >= self.settings.least_confidence)
-                yield Answer(frame.time_s, shown, surety, sounding, level, footage.size)
+        with closing(ahead(read)) as portions_ahead:
+            for portion in portions_ahead:
+                heard = {**_last(heard), **self._hear(portion)}
+                found = self._forward(portion, torch.stack([heard[number][0] for number in portion.windows]))
+                maps, confidence, embeddings = (
+                    tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
+                )
+                for row, time_s in enumerate(portion.times_s):
+                    level = heard[portion.windows[row]][1]
+                    audible = level >= self.settings.least_level_db
+                    sure = audible & (confidence[row] >= self.settings.least_confidence)
+                    order = tracker.order(time_s, maps[row], embeddings[row], sure)
+                    shown, surety = maps[row, order], confidence[row, order]
+                    if not audible:
+                        smoother.forget()
+                    elif self.settings.smooth:
+                        shown, surety = smoother.smooth(time_s, shown, surety)
+                    sounding = audible & (surety >= self.settings.least_confidence)
+                    yield Answer(time_s, shown, surety, sounding, level, footage.size)
 
     @torch.inference_mode()
-    def _forward(self, frames: list[Frame], heard: Tensor) -> Localisation:
-        """One pass through the network; pictures that follow each other unchanged are encoded once."""
-        pictures, rows = [frames[0].image], []
-        for frame in frames:
-            if frame.image is not pictures[-1]:
-                pictures.append(frame.image)
-            rows.append(len(pictures) - 1)
-        size = self._network_size(pictures[0].shape[0], pictures[0].shape[1])
-        images = normalise(torch.from_numpy(np.stack([resize(picture, size) for picture in pictures])).to(self.device))
-        features = self.model.visual(images)
-        return self.model.localise_heard(features if len(pictures) == len(rows) else features[rows], heard)
+    def _hear(self, portion: Portion) -> dict[int, tuple[Tensor, float]]:
+        """Encode the windows that are new: their embeddings (2, C) and levels in decibels, by number."""
+        if not portion.sounds:
+            return {}
+        waveforms = torch.from_numpy(np.stack(list(portion.sounds.values()))).to(self.device)
+        embeddings = self.model.embed(self.model.hear(waveforms))
+        levels = portion.levels_db.values()
+        return dict(zip(portion.sounds, zip(embeddings, levels, strict=True), strict=True))
+
+    @torch.inference_mode()
+    def _forward(self, portion: Portion, heard: Tensor) -> Localisation:
+        """The answer for every frame, from what is heard around each, shape (B, 2, C)."""
+        features = self.model.see(portion.images.to(self.device))
+        if len(features) < len(portion.shown):
+            features = features[portion.shown]
+        return localise_sources(self.model, features, heard, self.sources)
 
     def _network_size(self, height: int, width: int) -> tuple[int, int]:
         side = self.model.config.frame_px
         return (side, side) if self.settings.squash else network_size(height, width, side)
 
 
-class _Hearing:
-    """Encodes windows of sound, each once, for the frames nearest to its middle."""
-
-    def __init__(self, model: SCAV, footage: Footage, hop_s: float, device: torch.device) -> None:
-        self._model, self._hop_s, self._device = model, hop_s, device
-        self._windows = SoundWindows(footage.sound, footage.start_s - hop_s)
-        self._number = -1  # of the last window, which the next frames may share
-        self._last: tuple[Tensor, float] | None = None
-
-    @torch.inference_mode()
-    def around(self, times_s: list[float]) -> tuple[Tensor, list[float]]:
-        """What is heard around ascending times: embeddings (B, 2, C), and the level of each in decibels."""
-        numbers = [int(time_s / self._hop_s + 0.5) for time_s in times_s]
-        fresh = [number for number in sorted(set(numbers)) if number != self._number]
-        known = {} if self._last is None else {self._number: self._last}
-        if fresh:
-            sounds = [self._windows.at(number * self._hop_s) for number in fresh]
-            waveforms = torch.from_numpy(np.stack(sounds)).to(self._device)
-            embeddings = self._model.embed(self._model.hear(waveforms))
-            known.update(zip(fresh, zip(embeddings, map(level_db, sounds), strict=True), strict=True))
-            self._number, self._last = fresh[-1], known[fresh[-1]]
-        return torch.stack([known[number][0] for number in numbers]), [known[number][1] for number in numbers]
+def _last(heard: dict[int, tuple[Tensor, float]]) -> dict[int, tuple[Tensor, float]]:
+    """The latest of the windows, which is the only one that the next frames may share."""
+    return {max(heard): heard[max(heard)]} if heard else {}
 
 
 def localise(
@@ -181,6 +181,6 @@ def localise(
         audio: Another file to take the sound from.
         start_s: Where to begin, in seconds.
         end_s: Where to end; by default where the clip ends.
-        **options: Those of `Localiser`: model, device, fps, hop_s, batch, squash, smooth.
+        **options: Those of `Localiser`: model, device, fps, hop_s, batch, squash, smooth, sources, runtime.
     """
     return Localiser(**options).localise(path, audio, start_s, end_s)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from soundwhere import constants
 from soundwhere.errors import ConfigError
 
+MOST_SOURCES = 7  # as many as there are colours to tell them apart by
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,6 +22,8 @@ class Settings:
     """Squash every frame to a square, as the paper does, instead of keeping its shape."""
     smooth: bool = True
     """Average the maps lightly over time."""
+    sources: int | None = None
+    """How many sources are looked for; None for as many as the model tells apart."""
     least_confidence: float = constants.NEGATIVE_THRESHOLD
     """A source sounds if its confidence reaches this: a peak that training would call background is none."""
     least_level_db: float = -60.0
@@ -35,3 +39,5 @@ class Settings:
                 f"A hop of {self.hop_s:g} s between windows makes no sense.",
                 f"Give --hop-s above 0 and at most {constants.CLIP_S:g}, the length of a window.",
             )
+        if self.sources is not None and not 1 <= self.sources <= MOST_SOURCES:
+            raise ConfigError(f"{self.sources} sources make no sense.", f"Give --sources from 1 to {MOST_SOURCES}.")

@@ -1,0 +1,55 @@
+"""Work done ahead in a thread, so that decoding and computing take place at the same time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+T = TypeVar("T")
+_PATIENCE_S = 0.1  # after which a waiting thread looks whether it is still wanted
+
+
+def ahead(items: Generator[T, None, None], depth: int = 2) -> Generator[T, None, None]:
+    """The same items in the same order, made by another thread, at most `depth` of them before they are asked for.
+
+    An exception of `items` is raised where its item would have been. The thread ends with the iterator: after the last
+    item, when it is closed, or when it is forgotten.
+    """
+    queue: Queue[tuple[T] | BaseException | None] = Queue(depth)
+    unwanted = Event()
+    thread = Thread(target=_make, args=(items, queue, unwanted), daemon=True)
+    thread.start()
+    try:
+        while (made := queue.get()) is not None:
+            if isinstance(made, BaseException):
+                raise made
+            yield made[0]
+    finally:
+        unwanted.set()
+        thread.join()
+
+
+def _make(items: Generator[T, None, None], queue: Queue[tuple[T] | BaseException | None], unwanted: Event) -> None:
+    """Put every item into a queue, then None or the error that came instead."""
+
+    def put(made: tuple[T] | BaseException | None) -> None:
+        while not unwanted.is_set():
+            with suppress(Full):
+                queue.put(made, timeout=_PATIENCE_S)
+                return
+
+    try:
+        for item in items:
+            put((item,))
+            if unwanted.is_set():
+                break
+        items.close()  # files are closed by the thread that read them
+    except BaseException as error:  # raised again where the item is awaited
+        put(error)
+    else:
+        put(None)

@@ -1,0 +1,148 @@
+"""Who computes: torch, or an ONNX file in onnxruntime or OpenVINO behind the methods of `SCAV`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from soundwhere.config import ModelConfig, from_dict
+from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
+from soundwhere.inference.export import DECOUPLE, EMBED, FORMAT, SEE
+from soundwhere.models.registry import load_model
+from soundwhere.models.scav import SCAV, Branches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Part = Callable[[list[NDArray[Any]]], list[NDArray[Any]]]  # inputs to outputs, in the order of `PARTS`
+
+Runtime = Literal["torch", "onnx", "openvino"]
+
+PARTS: Final = {"embed": EMBED, "see": SEE, "decouple": DECOUPLE}
+"""What has weights, and is cut out of a file."""
+
+
+def load(model: str | Path | SCAV, runtime: str | None, device: torch.device) -> SCAV:
+    """A model in eval mode, ready to localise.
+
+    Args:
+        model: A model, its name, or its file: safetensors, or ONNX as `export_onnx` writes it.
+        runtime: `torch`, `onnx` or `openvino`; by default onnx for ONNX files and torch for everything else.
+        device: Where torch computes. The other two use the processor.
+
+    Raises:
+        ConfigError: The runtime does not exist or does not go with the model.
+        MissingExtraError: The runtime is not installed.
+        CheckpointError: The file is no model.
+    """
+    if runtime is not None and runtime not in get_args(Runtime):
+        raise ConfigError(f"There is no runtime {runtime!r}.", f"Choose one of: {', '.join(get_args(Runtime))}.")
+    exported = not isinstance(model, SCAV) and Path(model).suffix == ".onnx"
+    runtime = runtime or ("onnx" if exported else "torch")
+    if exported != (runtime != "torch"):
+        name = model.config.name if isinstance(model, SCAV) else model
+        remedy = (
+            "Give --runtime onnx or openvino, or the safetensors file."
+            if exported
+            else f"Write a file it can run with `soundwhere export --onnx --model {name}` and give that as the model."
+        )
+        raise ConfigError(f"The runtime {runtime} cannot run {name}.", remedy)
+    if exported:
+        return Compiled(Path(str(model)), runtime)
+    return (model if isinstance(model, SCAV) else load_model(model)).to(device).eval()
+
+
+class Compiled(SCAV):
+    """An ONNX file with the methods of `SCAV`; what has weights is computed by another runtime, the rest by torch.
+
+    Args:
+        path: A file that `export_onnx` wrote.
+        runtime: `onnx` or `openvino`.
+    """
+
+    def __init__(self, path: Path, runtime: str) -> None:
+        config, parts = read_parts(path)
+        with torch.device("meta"):  # no weights: those are in the file
+            super().__init__(config)
+        compile_part = {"onnx": _onnxruntime, "openvino": _openvino}[runtime]
+        self._parts = {name: compile_part(content, *PARTS[name][1:]) for name, content in parts.items()}
+        self.eval()
+
+    def embed(self, spectrogram: Tensor) -> Tensor:
+        """As `SCAV.embed`."""
+        return self._run("embed", spectrogram)[0]
+
+    def see(self, image: Tensor) -> Tensor:
+        """As `SCAV.see`."""
+        return self._run("see", image)[0]
+
+    def decouple(self, features: Tensor, embedding: Tensor, prior: Tensor) -> Branches:
+        """As `SCAV.decouple`."""
+        heard = embedding[:, None].expand(-1, 2, -1)  # of the two stages' embeddings, the second is used here
+        return Branches(*self._run("decouple", features, heard, prior))
+
+    def _run(self, part: str, *tensors: Tensor) -> list[Tensor]:
+        arrays = self._parts[part]([tensor.contiguous().numpy() for tensor in tensors])
+        return [torch.from_numpy(array) for array in arrays]
+
+
+def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
+    """The configuration in an ONNX file, and the file cut into the parts that this model has."""
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError as error:
+        raise MissingExtraError("onnx", "export") from error
+    if not path.is_file():
+        raise CheckpointError(f"{path} does not exist.", "Write it with `soundwhere export --onnx`.")
+    try:
+        model = onnx.load(path)
+    except (DecodeError, OSError) as error:
+        raise CheckpointError(f"{path} is not a readable ONNX file ({error}).", "Export the model again.") from error
+    about = {entry.key: entry.value for entry in model.metadata_props}
+    if about.get("format") != FORMAT:
+        found = about.get("format", "no format in its metadata")
+        raise CheckpointError(f"{path} is not a model of soundwhere ({found}).", "Export the model again.")
+    config = from_dict(ModelConfig, json.loads(about["model"]), str(path))
+    extractor = onnx.utils.Extractor(model)
+    names = [name for name in PARTS if config.decouple or name != "decouple"]
+    return config, {name: extractor.extract_model(*map(list, PARTS[name][1:])).SerializeToString() for name in names}
+
+
+def _onnxruntime(content: bytes, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Part:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtraError("onnxruntime", "export") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        found: list[NDArray[Any]] = session.run(outputs, dict(zip(inputs, arrays, strict=True)))
+        return found
+
+    return run
+
+
+def _openvino(content: bytes, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Part:
+    try:
+        import openvino
+    except ImportError as error:
+        raise MissingExtraError("openvino", "openvino") from error
+    settings = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "INFERENCE_PRECISION_HINT": "f32"}
+    compiled = openvino.Core().compile_model(openvino.Core().read_model(content), "CPU", settings)
+    request = compiled.create_infer_request()
+
+    def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        found = request.infer(dict(zip(inputs, arrays, strict=True)))
+        return [found[name].copy() for name in outputs]  # the request reuses its memory
+
+    return run
