@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from soundwhere.data.synthetic.movie import write_movie
 from soundwhere.data.synthetic.world import World
+from soundwhere.media.writer import VideoWriter
 from soundwhere.serve.jobs import Jobs
 from soundwhere.serve.runner import Runner
 
@@ -25,7 +28,7 @@ def tell(**news): print(json.dumps(news), flush=True)
 if "useless" in sys.argv:
     tell(useless=True, error="There is no model nowhere.", remedy="Choose another.")
     sys.exit()
-tell(ready=True)
+tell(ready=True, model="fake")
 for line in sys.stdin:
     order = json.loads(line)
     name, folder = order["name"], pathlib.Path(order["folder"])
@@ -122,3 +125,20 @@ def start() -> Iterator[Callable[..., Server]]:
     for server in running:
         if server.process.poll() is None:
             server.end()
+
+
+@pytest.fixture(scope="session")
+def films(tmp_path_factory: pytest.TempPathFactory, movie: Path) -> Path:
+    """A folder to pick from: a short clip, one that takes its time, one without sound, and something else."""
+    folder = tmp_path_factory.mktemp("films")
+    shutil.copy(movie, folder / "short.mp4")
+    rng = np.random.default_rng(0)
+    noise = (0.1 * rng.standard_normal(300 * 22_050)).astype(np.float32)
+    picture = rng.integers(0, 255, (64, 96, 3), np.uint8)
+    with VideoWriter(folder / "long.mp4", 96, 64, 1, waveform=noise) as video:
+        for _ in range(300):
+            video.write(picture)
+    with VideoWriter(folder / "mute.mp4", 96, 64, 5) as video:
+        video.write(picture)
+    (folder / "text.mp4").write_text("once upon a time\n" * 20)
+    return folder

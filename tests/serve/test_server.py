@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import socket
+import subprocess
+import sys
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -166,3 +168,9 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_bad_options(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_the_server_itself_does_without_torch() -> None:
+    code = "import sys, soundwhere.cli.serve, soundwhere.serve.server; print('torch' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "False"

@@ -60,13 +60,12 @@ def run(arguments: list[str]) -> int:
         from soundwhere.web import LOOPBACK, open_later
     except ImportError as error:
         raise MissingExtraError("fastapi", "annotate") from error
-    from soundwhere.data.folder import VIDEO_SUFFIXES
     from soundwhere.inference.settings import Settings
-    from soundwhere.models.registry import DEFAULT
+    from soundwhere.media.container import VIDEO_SUFFIXES
     from soundwhere.serve.jobs import Jobs, Shelf
 
     Settings(fps=options.fps)  # complains now rather than with the first clip
-    model = {"model": options.model or DEFAULT, "device": options.device, "fps": options.fps}
+    localiser = {"device": options.device, "fps": options.fps} | ({"model": options.model} if options.model else {})
     key = "" if options.host in LOOPBACK else _key(options.work)
 
     def ready(address: str) -> None:
@@ -78,7 +77,7 @@ def run(arguments: list[str]) -> int:
         serve(
             Jobs(options.work / "jobs"),
             None if options.folder is None else Shelf(options.folder, VIDEO_SUFFIXES),
-            model,
+            localiser,
             options.host,
             options.port,
             options.limit_mb * 1_000_000,

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from soundwhere.data.clips import Clips, StillClip, VideoClip, file_key
 from soundwhere.errors import DataError, MediaError
+from soundwhere.media.container import VIDEO_SUFFIXES as VIDEO_SUFFIXES
 from soundwhere.media.image import IMAGE_SUFFIXES
 from soundwhere.media.video import probe, require_streams
 
 if TYPE_CHECKING:
     from soundwhere.data.clips import StoredClip
 
-VIDEO_SUFFIXES: Final = frozenset(
-    {".3gp", ".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"}
-)
 SOUND_SUFFIXES: Final = frozenset({".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"})
 
 STRETCH_S: Final = 10.0  # the length of VGGSound's clips

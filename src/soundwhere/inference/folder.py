@@ -7,7 +7,8 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from soundwhere.errors import OutputError
 from soundwhere.files import atomic_path, output_error
@@ -74,3 +75,14 @@ def check_target(folder: Path, overwrite: bool = False) -> None:
 def is_finished(folder: Path) -> bool:
     """Whether a folder holds a finished result."""
     return (folder / FINISHED).is_file()
+
+
+def list_files(folder: Path) -> list[dict[str, Any]]:
+    """The files of a result but for its page: `name` for people, `href` from the folder, size in bytes."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != FILES["html"])
+    inside = [(path.relative_to(folder).as_posix(), path) for path in found]
+    return [
+        {"name": name, "href": quote(name), "bytes": path.stat().st_size}
+        for name, path in inside
+        if not any(part.startswith(".") for part in name.split("/"))
+    ]

@@ -14,9 +14,9 @@ from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from soundwhere.files import write_text
+from soundwhere.inference.folder import list_files
 from soundwhere.inference.plain import plain_video
 from soundwhere.inference.player import player_data
 
@@ -66,17 +66,6 @@ def page(data: dict[str, Any]) -> str:
         data=_as_script(data),
         script="\n".join(text[name] for name in SCRIPTS),
     )
-
-
-def list_files(folder: Path) -> list[dict[str, Any]]:
-    """The files of a result: `name` for people, `href` from the folder, size in bytes."""
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "index.html")
-    inside = [(path.relative_to(folder).as_posix(), path) for path in found]
-    return [
-        {"name": name, "href": quote(name), "bytes": path.stat().st_size}
-        for name, path in inside
-        if not any(part.startswith(".") for part in name.split("/"))
-    ]
 
 
 def _as_script(data: dict[str, Any]) -> str:

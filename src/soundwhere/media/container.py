@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+VIDEO_SUFFIXES: Final = frozenset(
+    {".3gp", ".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"}
+)
 _REMEDY = "Give a video that plays, such as an mp4, mov, mkv, webm or gif, or a sound file."
 SEEK_MARGIN_S: Final = 1.0  # decoders need a run-up: reordered frames, overlapping sound packets
 _LEAST_BYTES_PER_S = 20  # a time beyond what a file has bytes for, at this rate after a minute, is damage

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+RESULT: Final = "result"  # in a job's folder: every format
+PLAYER: Final = "player.json"  # in a job's folder: what the player shows
 ACTIVE: Final = frozenset({"waiting", "working"})
 _ID: Final = re.compile(r"[0-9a-f]{16}")
 _LONGEST_NAME: Final = 200

@@ -34,6 +34,9 @@ class Runner(Thread):
         jobs: Where jobs come from.
         command: Starts a worker.
         useless: Called once if a worker says that it cannot do any job, after which the runner ends.
+
+    Attributes:
+        model: The name of the model, once a worker has loaded it.
     """
 
     def __init__(self, jobs: Jobs, command: list[str], useless: Callable[[ConfigError], None] = lambda _: None) -> None:
@@ -43,6 +46,7 @@ class Runner(Thread):
         self._worker: subprocess.Popen[str] | None = None
         self._job: Job | None = None
         self._stopping = False
+        self.model = ""
 
     def run(self) -> None:
         """Work until stopped."""
@@ -88,6 +92,7 @@ class Runner(Thread):
             return None
         news = _hear(worker)
         if news.get("ready"):
+            self.model = news["model"]
             return worker
         if not self._stopping:
             message = news.get("error", "The process that localises does not start.")

@@ -24,10 +24,10 @@ from starlette.requests import ClientDisconnect
 from soundwhere import __version__
 from soundwhere.errors import ConfigError, SoundwhereError
 from soundwhere.files import output_error
-from soundwhere.inference.page import list_files
-from soundwhere.serve.jobs import Job, Jobs, MissingError, Shelf, plain_name
+from soundwhere.inference.folder import list_files
+from soundwhere.media.container import VIDEO_SUFFIXES
+from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name
 from soundwhere.serve.runner import Runner, worker_command
-from soundwhere.serve.worker import PLAYER, RESULT
 from soundwhere.web import LOOPBACK, Guard, make_application
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def make_app(
     runner: Runner,
     shelf: Shelf | None = None,
     limit_bytes: int = 2 << 30,
-    model: str = "",
     key: str = "",
 ) -> Guard:
     """The application, guarded.
@@ -65,7 +64,6 @@ def make_app(
         runner: Does it, from the start of the server to its end.
         shelf: A folder to pick clips from.
         limit_bytes: Size of the largest upload.
-        model: The name of the model, as people know it.
         key: With it everyone has to follow the link `/enter?key=KEY` first, and the server may have any name.
     """
 
@@ -91,7 +89,7 @@ def make_app(
     )
     if key:
         _add_door(app, key)
-    _add_queue(app, jobs, runner, shelf, {"version": __version__, "model": model, "limit_bytes": limit_bytes})
+    _add_queue(app, jobs, runner, shelf, {"version": __version__, "limit_bytes": limit_bytes})
     _add_uploads(app, jobs, limit_bytes)
     _add_results(app, jobs)
     return Guard(app, frozenset() if key else LOOPBACK, frozenset({UPLOADS}))
@@ -110,7 +108,7 @@ def _add_door(app: FastAPI, key: str) -> None:
 def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, about: dict[str, Any]) -> None:
     @app.get("/api/session")
     def session() -> dict[str, Any]:
-        return {**about, "folder": None if shelf is None else shelf.root.resolve().name}
+        return {**about, "model": runner.model, "folder": None if shelf is None else shelf.root.resolve().name}
 
     @app.get("/api/clips")
     def clips() -> list[dict[str, Any]]:
@@ -241,8 +239,6 @@ def _too_large(limit_bytes: int) -> TooLargeError:
 
 def _suffix(name: str) -> str:
     """The ending of a name if it is that of a video; the decoders look at the content anyway."""
-    from soundwhere.data.folder import VIDEO_SUFFIXES
-
     suffix = Path(plain_name(name)).suffix.lower()
     return suffix if suffix in VIDEO_SUFFIXES else ""
 
@@ -300,7 +296,7 @@ def serve(
 
     listener = _listen(host, port)
     runner = Runner(jobs, worker_command(options), useless)
-    app = make_app(jobs, runner, shelf, limit_bytes, Path(str(options["model"])).stem, key)
+    app = make_app(jobs, runner, shelf, limit_bytes, key)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
     ready(_address(host, listener.getsockname()[1], key))
     server.run(sockets=[listener])

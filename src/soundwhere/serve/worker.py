@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from soundwhere.errors import SoundwhereError
 from soundwhere.files import write_json
@@ -21,6 +21,7 @@ from soundwhere.inference.formats import FORMATS
 from soundwhere.inference.page import put_page
 from soundwhere.inference.plain import plain_video
 from soundwhere.inference.player import player_data
+from soundwhere.serve.jobs import PLAYER, RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     Tell = Callable[[dict[str, Any]], None]
 
-RESULT: Final = "result"
-PLAYER: Final = "player.json"
 _PROGRESS_S = 0.1  # between news of progress
 
 
@@ -85,7 +84,7 @@ def main(options: dict[str, Any]) -> None:
     except SoundwhereError as error:
         tell({"useless": True, "error": error.message, "remedy": error.remedy})
         return
-    tell({"ready": True})
+    tell({"ready": True, "model": localiser.model.config.name})
     for line in sys.stdin:
         order = json.loads(line)
         clip, name = Path(order["clip"]), str(order["name"])

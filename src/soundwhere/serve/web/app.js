@@ -211,6 +211,8 @@
     var wait = LATER_MS;
     try {
       jobs = await server.jobs();
+      if (!session.model) session = await server.session(); // it is being loaded
+      at("model").textContent = session.model;
       at("lost").hidden = true;
       if (jobs.some(going)) wait = SOON_MS;
       render();
@@ -226,7 +228,6 @@
   async function begin() {
     try {
       session = await server.session();
-      at("model").textContent = session.model;
       at("limit").textContent = "Up to " + own.size(session.limit_bytes) + ".";
       if (session.folder !== null) {
         at("folder").textContent = session.folder;

@@ -1,0 +1,171 @@
+"""The whole flow in a real browser: with the real worker and the built-in model."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PATIENCE_MS = 90_000
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(start: Callable[..., Any], films: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return start(tmp_path_factory.mktemp("serve") / "work", str(films), "--model", "scav-tiny", "--limit-mb", "1")
+
+
+@pytest.fixture
+def page(browser: Browser, server: Any) -> Iterator[Page]:
+    """The page; whatever it complains about fails the test."""
+    page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if "Content Security" in message.text else None)
+    page.goto(server.address)
+    yield page
+    assert complaints == []
+    page.context.close()
+
+
+def soon(page: Page, what: str) -> None:
+    """Wait for something in the page, without `eval`, which the page forbids."""
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while not page.evaluate(what):
+        assert time.monotonic() < end, what
+        page.wait_for_timeout(50)
+
+
+def card(page: Page, name: str) -> Any:
+    return page.locator(".card", has_text=name).first
+
+
+def test_from_a_drop_to_the_player_and_its_files(page: Page, movie: Path, tmp_path: Path) -> None:
+    name = "été <b>1.mp4"
+    shutil.copy(movie, tmp_path / name)
+    page.set_input_files("#file", tmp_path / name)
+    expect(page.locator("#doing-name")).to_have_text(name)
+    expect(page.locator("#doing-text")).to_have_text(re.compile(r"Uploading|About|Opening|Localising|Writing"))
+    expect(page.locator(".player .stage video")).to_be_visible()
+    expect(page.locator("#title")).to_have_text(name)
+    expect(page.locator(".source")).to_have_count(2)
+    soon(page, "document.querySelector('video').readyState >= 2")
+    address = page.url
+
+    names = set(page.locator(".downloads a > span").all_text_contents())
+    assert {
+        "overlay.mp4",
+        "result.json",
+        "result.csv",
+        "result.npz",
+        "coco.json",
+        "index.html",
+        "everything.zip",
+    } <= names
+    with page.expect_download() as download:
+        page.locator(".downloads a", has_text="result.csv").click()
+    assert download.value.suggested_filename.endswith("1-result.csv")
+    assert download.value.path().read_text().startswith("time_s,source")
+
+    page.keyboard.press(" ")
+    soon(page, "document.querySelector('video').currentTime > 0.2")
+    page.keyboard.press("p")
+    expect(page.locator("#player")).to_have_attribute("data-view", "plain")
+
+    # A reload finds it again; Escape leads to all clips, where it has a picture
+    page.reload()
+    expect(page.locator(".player .stage video")).to_be_visible()
+    assert page.url == address
+    page.keyboard.press("Escape")
+    expect(card(page, name)).to_have_class("card done")
+    soon(page, "document.querySelector('.card.done img').naturalWidth > 0")
+    card(page, name).get_by_role("button").click()
+    expect(page.locator(".card", has_text=name)).to_have_count(0)
+
+
+def test_bad_files_are_explained_and_the_queue_goes_on(page: Page) -> None:
+    for name in ("mute.mp4", "text.mp4", "short.mp4"):
+        page.locator("#clips button", has_text=name).click()
+        expect(page).to_have_url(re.compile("#.+"))
+        page.keyboard.press("Escape")
+    expect(card(page, "mute.mp4")).to_have_class("card failed")
+    expect(card(page, "mute.mp4").locator(".state")).to_contain_text("mute.mp4 has a picture but no sound track")
+    expect(card(page, "mute.mp4").locator(".remedy")).to_contain_text("needs both")
+    expect(card(page, "text.mp4")).to_have_class("card failed")
+    expect(card(page, "short.mp4")).to_have_class("card done")
+    card(page, "mute.mp4").locator("a").click()
+    expect(page.locator("#doing-text")).to_contain_text("no sound track")
+    page.locator("#doing-act").click()
+    expect(page.locator("#library")).to_be_visible()
+    expect(page.locator(".card", has_text="mute.mp4")).to_have_count(0)
+
+
+def test_cancelling_what_waits_and_what_is_worked_on(page: Page) -> None:
+    page.locator("#clips button", has_text="long.mp4").click()
+    expect(page.locator("#doing-text")).to_contain_text(re.compile(r"Localising: \d+ of \d+ frames"))
+    page.reload()
+    expect(page.locator("#doing-text")).to_contain_text("Localising")
+    page.keyboard.press("Escape")
+    page.locator("#clips button", has_text="short.mp4").click()
+    expect(page.locator("#doing-text")).to_have_text("Waiting for 1 other clip")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#doing-text")).to_have_text("Cancelled")
+    page.keyboard.press("Escape")
+    expect(card(page, "long.mp4")).to_have_class("card working")
+    card(page, "long.mp4").get_by_role("button").click()
+    expect(card(page, "long.mp4")).to_have_class("card cancelled")
+
+
+def test_a_file_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "large.mp4").write_bytes(b"x" * 1_000_001)
+    page.set_input_files("#file", tmp_path / "large.mp4")
+    expect(card(page, "large.mp4").locator(".state")).to_have_text("large.mp4 is larger than 1.0 MB.")
+    expect(card(page, "large.mp4").locator(".remedy")).to_contain_text("--limit-mb")
+
+
+def test_the_page_waits_for_a_server_that_stops_and_comes_back(
+    browser: Browser, start: Callable[..., Any], films: Path, tmp_path: Path
+) -> None:
+    server = start(tmp_path / "work", str(films), "--model", "scav-tiny")
+    page = browser.new_context().new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(server.address)
+    page.locator("#clips button", has_text="long.mp4").click()
+    expect(page.locator("#doing-text")).to_contain_text("Localising")
+    assert server.end() == 0
+    assert "stopped" in server.said
+    expect(page.locator("#lost")).to_be_visible()
+    again = start(tmp_path / "work", str(films), "--model", "scav-tiny", "--port", server.port)
+    expect(page.locator("#lost")).to_be_hidden()
+    expect(page.locator("#doing-text")).to_contain_text("Localising")
+    assert again.end() == 0
+    page.context.close()
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_the_page_fits_the_screen(page: Page, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    expect(page.locator("#clips button").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
