@@ -2,26 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from soundwhere.cli.options import say
+import tyro
+
+from soundwhere.cli.options import FLAG, named, say
+from soundwhere.cli.scored import Scored, progress, require_matplotlib, settings_of, show, subject_of
 from soundwhere.config import Config, read_config
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from soundwhere.cli.analyse import Ablation, StageOne
     from soundwhere.models.scav import SCAV
+
+
+@dataclass(frozen=True)
+class Trained(Scored):
+    """What to train from."""
+
+    config: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("configs/real-duet.toml")
+    """TOML file of the full recipe, which every row changes in one thing."""
+    root: Annotated[Path | None, named("DIR")] = None
+    """Folder to train on; by default that of the file, else --data."""
+    cache: Annotated[Path | None, named("DIR")] = None
+    """Folder for frozen visual features, instead of the file's."""
+    rows: Annotated[tuple[str, ...], named("ROW ...")] = ()
+    """Only these rows; a wrong one lists all."""
+    steps_one: Annotated[int | None, named("N")] = None
+    """Steps of stage 1, instead of the file's."""
+    seed: Annotated[int | None, named("N")] = None
+    """Of every training, instead of the file's."""
+    device: Annotated[str | None, named("DEVICE")] = None
+    """auto, cpu, cuda or cuda:N, instead of the file's."""
+    visual_weights: Annotated[str | None, named("FILE")] = None
+    """Weights the visual encoder starts from, instead of the file's."""
+    download: Annotated[bool, *FLAG] = False
+    """Fetch ImageNet weights if they are not on this machine."""
+
+
+@dataclass(frozen=True)
+class Ablation(Trained):
+    """The paper's ablation from one shared stage 1; rows are trained, resumed or, if finished, found in --out."""
+
+    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="FILE", help_behavior_hint="")] = None
+    """The shared stage 1; by default it is trained first."""
+    steps_two: Annotated[int | None, named("N")] = None
+    """Steps of stage 2 in every row, instead of the file's."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/ablation")
+    """Folder of the shared stage 1, the rows, and the results."""
 
 
 def run_ablation(options: Ablation) -> None:
     """Run the command."""
+    require_matplotlib(options.out)
+
     from soundwhere.analysis.ablation import ALONE, LABELS, ablation_rows, score_rows
     from soundwhere.analysis.ablation_report import ablation_results, shown
     from soundwhere.analysis.plots import rows_with_intervals
-    from soundwhere.cli.analyse import progress, settings_of, show, subject_of
 
     recipe = recipe_of(options)
     subject = subject_of(options)  # before hours of training, whose scores would have nothing to be scored on
@@ -49,7 +89,7 @@ def check_rows(asked: Sequence[str], known: Sequence[str]) -> None:
         raise ConfigError(f"This recipe has no row {', '.join(wrong)}.", f"Choose among {', '.join(known)}.")
 
 
-def recipe_of(options: Ablation | StageOne) -> Config:
+def recipe_of(options: Trained) -> Config:
     """The configuration file with what was changed on the command line."""
     recipe = read_config(options.config)
     changes = {

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from soundwhere.analysis.theory import Setting
-from soundwhere.cli.options import FLAG, named, parse, say
+from soundwhere.cli.ablation import Ablation, run_ablation
+from soundwhere.cli.options import named, parse, say
+from soundwhere.cli.scored import Scored, progress, require_matplotlib, settings_of, show, subject_of
+from soundwhere.cli.stage_one import StageOne, run_stage_one
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from matplotlib.figure import Figure
-
     from soundwhere.analysis.convergence import Observations
-    from soundwhere.analysis.tables import Table
-    from soundwhere.engine.predictions import Predictions
-    from soundwhere.engine.subject import Subject
     from soundwhere.models.scav import SCAV
 
 DESCRIPTION = """\
@@ -42,33 +37,7 @@ Examples:
 
 
 @dataclass(frozen=True)
-class _Scored:
-    """What to score on."""
-
-    benchmark: Annotated[str, tyro.conf.arg(metavar="NAME")]
-    """Its name; a wrong one lists all."""
-    data: Annotated[Path | None, named("DIR")] = None
-    """Folder of the media or of the data set."""
-    annotations: Annotated[Path | None, named("DIR")] = None
-    """Folder of the annotation files; by default `annotations` in --data, or --data itself."""
-    masks: Annotated[Path | None, named("DIR")] = None
-    """Folder of masks, for benchmarks whose authors publish them apart."""
-    split: Literal["val", "test"] = "test"
-    """val to choose by, test to report, where a benchmark has both."""
-    layout: Literal["free", "side-by-side", "stacked"] = "free"
-    """Where made-up things are."""
-    limit: Annotated[int | None, named("N")] = None
-    """The first N scenes only."""
-    allow_missing: Annotated[bool, *FLAG] = False
-    """Go on without scenes whose media, masks or predictions are missing."""
-    sigma_px: float = 70.0
-    """Width of the constant answer's blobs."""
-    out: Annotated[Path | None, named("DIR")] = None
-    """Folder for JSON, Markdown and figures, which need matplotlib; without, tables are printed only."""
-
-
-@dataclass(frozen=True)
-class Convergence(_Scored):
+class Convergence(Scored):
     """Dominant against second source, for stage 1 and for maps that do not listen; and which source wins."""
 
     model: Annotated[tuple[str, ...], named("MODEL ...")] = ()
@@ -81,7 +50,7 @@ class Convergence(_Scored):
 
 
 @dataclass(frozen=True)
-class Protocols(_Scored):
+class Protocols(Scored):
     """One answer under every preset, and what boxes do to the score of objects that do not fill them."""
 
     model: Annotated[str | None, named("MODEL")] = None
@@ -97,50 +66,6 @@ class Theory:
     setting: Annotated[Setting, tyro.conf.arg(name="")]
     out: Annotated[Path | None, named("DIR")] = None
     """Folder for JSON, Markdown and figures, which need matplotlib; without, tables are printed only."""
-
-
-@dataclass(frozen=True)
-class _Trained(_Scored):
-    """What to train from."""
-
-    config: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("configs/real-duet.toml")
-    """TOML file of the full recipe, which every row changes in one thing."""
-    root: Annotated[Path | None, named("DIR")] = None
-    """Folder to train on; by default that of the file, else --data."""
-    cache: Annotated[Path | None, named("DIR")] = None
-    """Folder for frozen visual features, instead of the file's."""
-    rows: Annotated[tuple[str, ...], named("ROW ...")] = ()
-    """Only these rows; a wrong one lists all."""
-    steps_one: Annotated[int | None, named("N")] = None
-    """Steps of stage 1, instead of the file's."""
-    seed: Annotated[int | None, named("N")] = None
-    """Of every training, instead of the file's."""
-    device: Annotated[str | None, named("DEVICE")] = None
-    """auto, cpu, cuda or cuda:N, instead of the file's."""
-    visual_weights: Annotated[str | None, named("FILE")] = None
-    """Weights the visual encoder starts from, instead of the file's."""
-    download: Annotated[bool, *FLAG] = False
-    """Fetch ImageNet weights if they are not on this machine."""
-
-
-@dataclass(frozen=True)
-class Ablation(_Trained):
-    """The paper's ablation from one shared stage 1; rows are trained, resumed or, if finished, found in --out."""
-
-    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="FILE", help_behavior_hint="")] = None
-    """The shared stage 1; by default it is trained first."""
-    steps_two: Annotated[int | None, named("N")] = None
-    """Steps of stage 2 in every row, instead of the file's."""
-    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/ablation")
-    """Folder of the shared stage 1, the rows, and the results."""
-
-
-@dataclass(frozen=True)
-class StageOne(_Trained):
-    """How stage 1 learns to hear: a recipe with one thing changed in every row, which is trained, resumed or found."""
-
-    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/stage-one")
-    """Folder of the rows and the results."""
 
 
 Options = (
@@ -160,14 +85,8 @@ def run(arguments: list[str]) -> int:
     elif isinstance(options, Protocols):
         _protocols(options)
     elif isinstance(options, Ablation):
-        _require_matplotlib(options.out)
-
-        from soundwhere.cli.ablation import run_ablation
-
         run_ablation(options)
     elif isinstance(options, StageOne):
-        from soundwhere.cli.stage_one import run_stage_one
-
         run_stage_one(options)
     else:
         assert isinstance(options, Theory)
@@ -178,7 +97,7 @@ def run(arguments: list[str]) -> int:
 def _convergence(options: Convergence) -> None:
     if not options.gain_db >= 0:
         raise ConfigError(f"--gain-db is {options.gain_db:g}.", "It must be at least 0.")
-    _require_matplotlib(options.out)
+    require_matplotlib(options.out)
 
     from soundwhere.analysis.convergence import kept_steps, observe
     from soundwhere.analysis.plots import gap_over_steps, rows_with_intervals
@@ -236,7 +155,7 @@ def _convergence(options: Convergence) -> None:
 def _protocols(options: Protocols) -> None:
     if (options.model is None) == (options.predictions is None):
         raise ConfigError("Either a model or predictions are compared.", "Give one of --model and --predictions.")
-    _require_matplotlib(options.out)
+    require_matplotlib(options.out)
 
     from soundwhere.analysis.plots import fill_figure, rows_with_intervals
     from soundwhere.analysis.protocols import compare_protocols
@@ -292,7 +211,7 @@ def _protocols(options: Protocols) -> None:
 
 
 def _theory(options: Theory) -> None:
-    _require_matplotlib(options.out)
+    require_matplotlib(options.out)
 
     from soundwhere.analysis.appendix import appendix_checks
     from soundwhere.analysis.plots import theory_figures
@@ -313,54 +232,6 @@ def _theory(options: Theory) -> None:
     show(options.out, "theory", asdict(setting), tables, values, figures)
 
 
-def subject_of(options: _Scored, *, truths_only: bool = False, predictions: Predictions | None = None) -> Subject:
-    """The scenes to score."""
-    if options.limit is not None and options.limit < 2:
-        raise ConfigError(f"--limit {options.limit} leaves too few scenes.", "Give at least 2.")
-    if not options.sigma_px > 0:
-        raise ConfigError(f"--sigma-px is {options.sigma_px:g}.", "It must be greater than 0.")
-    from soundwhere.data.benchmarks import catalogue
-    from soundwhere.engine.subject import Places, choose_scenes
-
-    chosen = catalogue.Options(masks=options.masks, split=options.split, layout=options.layout)
-    benchmark = Places(options.benchmark, options.data, options.annotations, chosen).open()
-    say(benchmark.describe())
-    return choose_scenes(
-        benchmark,
-        limit=options.limit,
-        truths_only=truths_only,
-        allow_missing=options.allow_missing,
-        predictions=predictions,
-    )
-
-
-def settings_of(options: _Scored, subject: Subject) -> dict[str, Any]:
-    """What every score depends on, as JSON values."""
-    return {
-        **subject.about,
-        "scenes": len(subject.names),
-        "grid": list(subject.benchmark.grid),
-        "truth": subject.benchmark.truth,
-        "sigma_px": options.sigma_px,
-    }
-
-
-@contextmanager
-def progress(what: str, scenes: int) -> Iterator[Callable[[int], None]]:
-    """A bar that is told how many more scenes are done."""
-    from soundwhere.cli.show import Bar
-
-    done = 0
-    with Bar(what, scenes, "scenes") as bar:
-
-        def tick(count: int) -> None:
-            nonlocal done
-            done += count
-            bar.update(done, scenes)
-
-        yield tick
-
-
 def _labels(files: tuple[str, ...]) -> list[str]:
     """A name for each model: that of its run, or of its file."""
     names = []
@@ -369,42 +240,3 @@ def _labels(files: tuple[str, ...]) -> list[str]:
         of_run = path.stem in ("best", "latest", "stage-one")
         names.append(path.resolve().parent.name if of_run else path.stem if path.exists() else file)
     return [f"{name} ({place})" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
-
-
-def _require_matplotlib(out: Path | None) -> None:
-    """Find out before the work that the figures cannot be drawn."""
-    if out is not None:
-        from soundwhere.analysis.tables import new_figure
-
-        new_figure(1, 1)
-
-
-def show(
-    out: Path | None,
-    name: str,
-    settings: dict[str, Any],
-    tables: list[Table],
-    values: dict[str, Any],
-    figures: dict[str, Figure],
-) -> None:
-    """Print the tables and, with a folder, write everything."""
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    for table in tables:
-        shown = RichTable(title=Text(table.title), title_justify="left")
-        for column in table.head:
-            shown.add_column(Text(column), overflow="fold")
-        for row in table.rows:
-            shown.add_row(*map(Text, row))
-        console.print(shown)
-        for note in table.notes:
-            console.print(Text(note, style="dim"))
-        console.print()
-    if out is not None:
-        from soundwhere.analysis.tables import write_analysis
-        from soundwhere.cli.show import print_written
-
-        print_written(out, write_analysis(out, name, settings, tables, values, figures))

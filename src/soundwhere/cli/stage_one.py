@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
-from soundwhere.cli.ablation import check_rows, recipe_of
+import tyro
+
+from soundwhere.cli.ablation import Trained, check_rows, recipe_of
 from soundwhere.cli.options import say
+from soundwhere.cli.scored import settings_of, show, subject_of
 
-if TYPE_CHECKING:
-    from soundwhere.cli.analyse import StageOne
+
+@dataclass(frozen=True)
+class StageOne(Trained):
+    """How stage 1 learns to hear: a recipe with one thing changed in every row, which is trained, resumed or found."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/stage-one")
+    """Folder of the rows and the results."""
 
 
 def run_stage_one(options: StageOne) -> None:
     """Run the command."""
     from soundwhere.analysis.stage_one import stage_one_results, stage_one_rows, train_and_score
-    from soundwhere.cli.analyse import settings_of, show, subject_of
 
     recipe = recipe_of(options)
     subject = subject_of(options)
