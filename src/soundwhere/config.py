@@ -82,6 +82,9 @@ class ModelConfig:
     """Attention heads of both decouplers."""
     share_decoupler: bool = True
     """One visual decoupler for both branches."""
+    maps: Literal["similarity", "presence"] = "similarity"
+    """What the maps of both stages show: the raw similarity, or how surely a cell belongs to the source, which is what
+    the loss `distil` reads from the similarity."""
     decouple: bool = True
     """Localise with both stages; without (ablation b) stage 1's one map is the answer."""
     second_audio_encoder: bool = False
@@ -248,6 +251,7 @@ CONFIGS: dict[str, ModelConfig] = {
         prior_features="raw",
         dimension=256,
         decoupler_layers=2,
+        maps="presence",
     ),
     # For the made-up world: small CNNs trained from scratch, the visual one included.
     "scav-tiny": ModelConfig(

@@ -166,3 +166,17 @@ def test_a_frozen_encoder_gets_no_gradient_even_if_asked_to(tiny: ModelConfig, f
     reached = [parameter.grad is not None for parameter in model.visual.parameters()]
     assert not any(reached) if frozen else all(reached)
     assert all(parameter.grad is not None for parameter in model.visual_decouplers.parameters())
+
+
+def test_presence_is_the_similarity_as_the_distilled_maps_are_read(
+    tiny: ModelConfig, make_batch: Callable[..., Batch]
+) -> None:
+    torch.manual_seed(0)
+    raw, shown = SCAV(tiny).eval(), SCAV(replace(tiny, maps="presence")).eval()
+    shown.load_state_dict(raw.state_dict())
+    with torch.no_grad():
+        before, after = raw.localise(make_batch()), shown.localise(make_batch())
+    middle = (tiny.thresholds.positive + tiny.thresholds.negative) / 2
+    torch.testing.assert_close(after.similarity, 1 / (1 + torch.exp((middle - before.similarity) / 0.1)))
+    torch.testing.assert_close(after.confidence, after.similarity.amax((2, 3)))
+    torch.testing.assert_close(after.embeddings, before.embeddings)

@@ -10,6 +10,7 @@ from torch import nn
 
 from soundwhere.config import ModelConfig
 from soundwhere.constants import SOURCES
+from soundwhere.losses.distillation import presence_logits
 from soundwhere.media.spectrogram import log_spectrogram
 from soundwhere.models.decouplers import AudioDecoupler, VisualDecoupler, sinusoidal_positions
 from soundwhere.models.encoders import build_audio, build_visual, freeze
@@ -192,7 +193,10 @@ class SCAV(HubFormat, nn.Module):
         if not self.config.decouple:
             return localisation(similarity[:, None], embedding[:, None])
         branches = self.decouple(features, second, self.spatial_prior(similarity, features))
-        return localisation(self.branch_similarity(branches), branches.embeddings)
+        maps = self.branch_similarity(branches)
+        if self.config.maps == "presence":
+            maps = presence_logits(maps, self.config.thresholds).sigmoid()
+        return localisation(maps, branches.embeddings)
 
     def branch_similarity(self, branches: Branches) -> Tensor:
         """S_k = <f_vk, f_ak> for every source, shape (B, K, h, w)."""
