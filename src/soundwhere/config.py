@@ -85,6 +85,8 @@ class ModelConfig:
     maps: Literal["similarity", "presence"] = "similarity"
     """What the maps of both stages show: the raw similarity, or how surely a cell belongs to the source, which is what
     the loss `distil` reads from the similarity."""
+    sounding_threshold: float = constants.NEGATIVE_THRESHOLD
+    """Confidence from which on a source counts as sounding; calibrated once a model is trained."""
     decouple: bool = True
     """Localise with both stages; without (ablation b) stage 1's one map is the answer."""
     second_audio_encoder: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +47,8 @@ class Localiser:
         sources: How many sources are looked for; by default as many as the model tells apart, which is two.
         runtime: `torch`, or `onnx` or `openvino` for a file that `soundwhere export --onnx` wrote; by default the
             one that fits the model.
-        **thresholds: `least_confidence` and `least_level_db` of `Settings`.
+        **thresholds: `least_confidence` and `least_level_db` of `Settings`; the former by default as the model was
+            calibrated.
     """
 
     def __init__(
@@ -65,6 +67,8 @@ class Localiser:
         self.settings = Settings(fps=fps, hop_s=hop_s, squash=squash, smooth=smooth, sources=sources, **thresholds)
         self.device = initialise(device)
         self.model = load(model, runtime, self.device)
+        if "least_confidence" not in thresholds:
+            self.settings = replace(self.settings, least_confidence=self.model.config.sounding_threshold)
         self.sources = self.model.sources if sources is None else sources
         self.batch = max(1, batch)
 
