@@ -149,6 +149,23 @@ def test_ablation(folder: Path, capsys: Capture) -> None:
     assert "This recipe has no row e" in capsys.readouterr().err
 
 
+def test_calibration(folder: Path, model_path: Path, capsys: Capture) -> None:
+    arguments = ["analyse", "calibration", *SYNTHETIC, "--model", str(model_path)]
+    assert run([*arguments, "--out", "out"]) == 0
+    captured = capsys.readouterr()
+    assert "Sounding or not" in captured.out
+    values = json.loads((folder / "out" / "calibration.json").read_text())
+    threshold = values["calibration"]["least_confidence"]
+    assert 0 <= threshold <= 1
+    assert f"least_confidence = {threshold:.4f}" in captured.err
+    assert "synthetic val" in values["calibration"]["chosen_on"]
+    assert (folder / "out" / "calibration.png").is_file()
+    assert run([*arguments, "--choose", "halves"]) == 0
+    assert "each half by the" in capsys.readouterr().out
+    assert run([*arguments, "--split", "val"]) == 2
+    assert "no other split" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from soundwhere.analysis.protocols import Bin
     from soundwhere.metrics.bootstrap import Interval
+
+    Values = NDArray[np.float64]
 
 FIRST, SECOND, GREY = "#d1495b", "#2e6f95", "#8a8a8a"
 _CHART: Final = 21  # points along each side of the chart
@@ -130,6 +133,18 @@ def rows_with_intervals(rows: dict[str, dict[str, Interval]], title: str, axis: 
     place.set_yticks(range(len(rows)), list(rows))
     place.invert_yaxis()
     place.set(xlabel=axis, title=title, xlim=(0, None))
+    place.legend(fontsize=8)
+    return figure
+
+
+def error_figure(thresholds: Values, curves: dict[str, Values], chosen: float) -> Figure:
+    """Misses and false alarms against the least confidence, in percent; dashed, the one that was chosen."""
+    figure = new_figure(7, 4)
+    place = figure.subplots()
+    for (name, curve), colour in zip(curves.items(), (FIRST, SECOND, "#5b8c5a", GREY), strict=False):
+        place.plot(thresholds, 100 * curve, color=colour, label=name)
+    place.axvline(chosen, ls="--", lw=1, color="black")
+    place.set(xlabel="least confidence", ylabel="share of maps (%)", xlim=(0, 1), ylim=(0, 100))
     place.legend(fontsize=8)
     return figure
 

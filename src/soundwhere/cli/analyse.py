@@ -10,6 +10,7 @@ import tyro
 
 from soundwhere.analysis.theory import Setting
 from soundwhere.cli.ablation import Ablation, run_ablation
+from soundwhere.cli.calibration import Calibration, run_calibration
 from soundwhere.cli.options import named, parse, say
 from soundwhere.cli.scored import Scored, progress, require_matplotlib, settings_of, show, subject_of
 from soundwhere.cli.stage_one import StageOne, run_stage_one
@@ -32,6 +33,7 @@ Examples:
       --steps-two 200 --split val --out analysis/ablation
   soundwhere analyse stage-one --benchmark real-trio --data real-duet/ --config configs/real-duet.toml \\
       --steps-one 100 --split val --rows recipe duets compact
+  soundwhere analyse calibration --benchmark real-duet --data real-duet/ --model runs/a --out analysis/
   soundwhere analyse theory --sigma 0.05 --threshold 0.4 --out analysis/
 """
 
@@ -73,6 +75,7 @@ Options = (
     | Annotated[Protocols, tyro.conf.subcommand("protocols")]
     | Annotated[Ablation, tyro.conf.subcommand("ablation")]
     | Annotated[StageOne, tyro.conf.subcommand("stage-one")]
+    | Annotated[Calibration, tyro.conf.subcommand("calibration")]
     | Annotated[Theory, tyro.conf.subcommand("theory", default=Theory(Setting()))]
 )
 
@@ -88,6 +91,8 @@ def run(arguments: list[str]) -> int:
         run_ablation(options)
     elif isinstance(options, StageOne):
         run_stage_one(options)
+    elif isinstance(options, Calibration):
+        run_calibration(options)
     else:
         assert isinstance(options, Theory)
         _theory(options)

@@ -1,0 +1,222 @@
+"""From which confidence on a source counts as sounding: false alarms against misses, on scenes not trained on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+
+from soundwhere.analysis.tables import Table, share
+from soundwhere.data.controls import absent_partners, partner
+from soundwhere.data.selection import KnowsSeenKinds
+from soundwhere.engine.answers import model_scale, scene_batch
+from soundwhere.engine.evaluate import same_size
+from soundwhere.errors import DataError
+from soundwhere.metrics.listening import auroc, mean_interval
+from soundwhere.types import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from soundwhere.metrics.bootstrap import Interval
+    from soundwhere.metrics.frames import Grid
+    from soundwhere.models.scav import SCAV
+    from soundwhere.types import Scene
+
+    Values = NDArray[np.float64]
+
+OWN, ABSENT, SWAPPED, SILENCE = "own sound", "absent sound", "swapped sound", "silence"
+_POINTS: Final = 101  # of the curves
+_HEARD = (
+    "Swapped: the sound of the scene half the list away, which may fit the picture. Absent: of classes that are not in "
+    "the picture. The Localiser also asks for a least level, which silence never reaches."
+)
+
+
+@dataclass(frozen=True)
+class Confidences:
+    """How sure each of K maps is on N scenes, with the right sound and without.
+
+    Attributes:
+        own: With the scene's own sound, shape (N, K).
+        wrong: By kind of wrong sound, shape (N, K) each: that of a scene that shares no class with the picture, that of
+            the scene half the list away, and silence. NaN where there is none.
+    """
+
+    own: Values
+    wrong: dict[str, Values]
+
+    def __getitem__(self, scenes: NDArray[np.bool_]) -> Confidences:
+        """Some of the scenes."""
+        return Confidences(self.own[scenes], {kind: values[scenes] for kind, values in self.wrong.items()})
+
+    @property
+    def chosen_by(self) -> tuple[str, ...]:
+        """The wrong sounds that decide: a swapped one may fit the picture, so absent classes are better if known."""
+        known = not np.isnan(self.wrong[ABSENT]).all()
+        return (ABSENT if known else SWAPPED, SILENCE)
+
+
+@torch.inference_mode()
+def confidences(
+    model: SCAV, scenes: Sequence[Scene], grid: Grid, *, tick: Callable[[int], None] | None = None
+) -> Confidences:
+    """Ask a model about every scene with its own sound, with wrong ones and in silence; pictures are encoded once.
+
+    Args:
+        model: In eval mode.
+        scenes: At least two.
+        grid: Rows and columns of frames in the pictures.
+        tick: Called with the number of scenes of each finished batch.
+
+    Raises:
+        DataError: There are fewer than two scenes.
+    """
+    count = len(scenes)
+    if count < 2:
+        raise DataError(f"{count} scenes are too few to calibrate by.", "Give at least 2, better some hundred.")
+    knows = isinstance(scenes, KnowsSeenKinds)
+    kinds = [scenes.seen_kinds(number) for number in range(count)] if isinstance(scenes, KnowsSeenKinds) else []
+    absent: list[int | None] = absent_partners(kinds) if knows else [None] * count
+    device = next(model.parameters()).device
+    found: dict[str, list[Values]] = {kind: [] for kind in (OWN, ABSENT, SWAPPED, SILENCE)}
+    for numbers, group in same_size(scenes):
+        batch = scene_batch(group, device, model_scale(model, group[0], grid))
+        features = model.features(batch)
+        lacking = np.array([absent[number] is None for number in numbers])
+        others = {
+            OWN: batch.mixture,
+            ABSENT: _mixtures(scenes, [number if (other := absent[number]) is None else other for number in numbers]),
+            SWAPPED: _mixtures(scenes, [partner(number, count) for number in numbers]),
+            SILENCE: torch.zeros_like(batch.mixture),
+        }
+        for kind, sound in others.items():
+            sure = model.localise(Batch(sound.to(device), features=features)).confidence.double().cpu().numpy()
+            found[kind].append(np.where((kind == ABSENT) & lacking[:, None], np.nan, sure))
+        if tick is not None:
+            tick(len(group))
+    columns = {kind: np.concatenate(parts) for kind, parts in found.items()}
+    return Confidences(columns.pop(OWN), columns)
+
+
+def choose_threshold(found: Confidences) -> float:
+    """The confidence at which misses are as frequent as false alarms, the mean over the kinds of wrong sound.
+
+    A map is missed if it is below the threshold with its own sound; it is a false alarm if it reaches it with a wrong
+    one.
+    """
+    candidates = np.unique(np.concatenate([found.own, *(found.wrong[kind] for kind in found.chosen_by)]))
+    candidates = candidates[~np.isnan(candidates)]
+    middles = np.concatenate([candidates[:1], (candidates[1:] + candidates[:-1]) / 2, candidates[-1:] + 1e-6])
+    missed = _below(found.own, middles)
+    alarmed = np.mean([1 - _below(found.wrong[kind], middles) for kind in found.chosen_by], axis=0)
+    gaps = np.abs(missed - alarmed)
+    best = np.flatnonzero(gaps == gaps.min())
+    return float(middles[best[np.argmin((missed + alarmed)[best])]])
+
+
+def _below(values: Values, thresholds: Values) -> Values:
+    """Share of the values, NaN left out, below each threshold."""
+    ordered = np.sort(values[~np.isnan(values)])
+    shares: Values = np.searchsorted(ordered, thresholds) / max(1, len(ordered))
+    return shares
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A threshold and what it does on scenes that it was not chosen on.
+
+    Attributes:
+        least_confidence: The threshold.
+        chosen_on: Where it was chosen, in words.
+        reported_on: Where the rates come from, in words.
+        miss: Share of maps below it with the right sound.
+        false_alarms: Share of maps that reach it, by kind of wrong sound.
+        auroc: Chance that a map is surer of the right sound than of a wrong one, by kind.
+    """
+
+    least_confidence: float
+    chosen_on: str
+    reported_on: str
+    miss: Interval
+    false_alarms: dict[str, Interval]
+    auroc: dict[str, float]
+
+    def as_facts(self) -> dict[str, Any]:
+        """As JSON values, for the model's file."""
+        return asdict(self)
+
+
+def calibrate(chosen: Confidences, reported: Confidences, chosen_on: str, reported_on: str) -> Calibration:
+    """Choose the threshold on some scenes and report its rates on others."""
+    threshold = choose_threshold(chosen)
+    return _calibration(threshold, reported, np.full(len(reported.own), threshold), chosen_on, reported_on)
+
+
+def cross_calibrate(found: Confidences, where: str) -> Calibration:
+    """Choose the threshold on all scenes, and report what those chosen on one half do on the other, both ways."""
+    even = np.arange(len(found.own)) % 2 == 0
+    used = np.where(even, choose_threshold(found[~even]), choose_threshold(found[even]))
+    return _calibration(choose_threshold(found), found, used, where, f"{where}, each half by the other's threshold")
+
+
+def _calibration(
+    threshold: float, reported: Confidences, used: Values, chosen_on: str, reported_on: str
+) -> Calibration:
+    """Rates with 95 % intervals by bootstrap over scenes; `used` is the threshold of each scene."""
+
+    def lit(values: Values) -> Values:
+        known = ~np.isnan(values[:, 0])
+        shares: Values = (values[known] >= used[known, None]).mean(1)
+        return shares
+
+    alarms = {kind: lit(values) for kind, values in reported.wrong.items()}
+    return Calibration(
+        threshold,
+        chosen_on,
+        reported_on,
+        mean_interval(1 - lit(reported.own)),
+        {kind: mean_interval(shares) for kind, shares in alarms.items() if len(shares)},
+        {
+            kind: auroc(reported.own.ravel(), reported.wrong[kind][~np.isnan(reported.wrong[kind])])
+            for kind, shares in alarms.items()
+            if len(shares)
+        },
+    )
+
+
+def calibration_table(found: Calibration) -> Table:
+    """The rates in words and numbers."""
+    rows = [(OWN, "miss", share(found.miss), "-")]
+    rows += [
+        (kind, "false alarm", share(rate), f"{100 * found.auroc[kind]:.1f}")
+        for kind, rate in found.false_alarms.items()
+    ]
+    chosen = (
+        f"A source counts as sounding from a confidence of {found.least_confidence:.3f}, chosen on {found.chosen_on} "
+        "where misses and false alarms are as frequent."
+    )
+    reported = (
+        f"Share of maps (%) on {found.reported_on}. Intervals: 95 %, bootstrap over scenes. AUROC: of the confidence "
+        "against that with the scene's own sound; 50 is chance."
+    )
+    notes = (chosen, reported, _HEARD)
+    return Table("Sounding or not", ("heard", "rate", "share", "AUROC"), tuple(rows), notes)
+
+
+def _mixtures(scenes: Sequence[Scene], numbers: Sequence[int]) -> torch.Tensor:
+    return torch.from_numpy(np.stack([scenes[number].mixture for number in numbers]))
+
+
+def error_curve(found: Confidences) -> tuple[Values, dict[str, Values]]:
+    """Thresholds from 0 to 1, and at each the miss rate and the false-alarm rate of every kind."""
+    thresholds = np.linspace(0, 1, _POINTS)
+    curves = {"miss": _below(found.own, thresholds)}
+    for kind, values in found.wrong.items():
+        if not np.isnan(values).all():
+            curves[f"false alarm, {kind}"] = 1 - _below(values, thresholds)
+    return thresholds, curves

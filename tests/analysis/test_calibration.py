@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+from soundwhere.analysis.calibration import (
+    Confidences,
+    calibrate,
+    calibration_table,
+    choose_threshold,
+    confidences,
+    cross_calibrate,
+    error_curve,
+)
+from soundwhere.config import model_config
+from soundwhere.data.selection import Selected
+from soundwhere.data.synthetic.scenes import WorldScenes
+from soundwhere.data.synthetic.world import World
+from soundwhere.engine.answers import scene_batch
+from soundwhere.errors import DataError
+from soundwhere.models.scav import SCAV
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SIDE = 64
+SCENES = WorldScenes(World(5, (SIDE, SIDE), seconds=0.2), 6)
+
+
+def made(own: float, wrong: float, scenes: int = 200, seed: int = 0, spread: float = 0.1) -> Confidences:
+    """Normal confidences, the right sound's and the wrong ones'."""
+    rng = np.random.default_rng(seed)
+
+    def draw(mean: float) -> NDArray[np.float64]:
+        return rng.normal(mean, spread, (scenes, 2))
+
+    kinds = ("absent sound", "swapped sound", "silence")
+    return Confidences(draw(own), {kind: draw(wrong) for kind in kinds})
+
+
+def test_the_threshold_balances_misses_and_false_alarms() -> None:
+    """Two normal distributions of one width cross in the middle of their means."""
+    found = made(0.7, 0.4, scenes=4000)
+    threshold = choose_threshold(found)
+    assert threshold == pytest.approx(0.55, abs=0.01)
+    miss = (found.own < threshold).mean()
+    alarms = np.mean([(found.wrong[kind] >= threshold).mean() for kind in ("absent sound", "silence")])
+    assert miss == pytest.approx(alarms, abs=1e-3)
+
+
+def test_separable_confidences_make_no_errors() -> None:
+    found = Confidences(
+        np.full((4, 2), 0.9),
+        {"absent sound": np.full((4, 2), 0.2), "swapped sound": np.full((4, 2), 0.9), "silence": np.zeros((4, 2))},
+    )
+    result = calibrate(found, found, "here", "there")
+    assert 0.2 < result.least_confidence < 0.9
+    assert result.miss.value == result.false_alarms["absent sound"].value == 0
+    assert result.false_alarms["swapped sound"].value == 1  # it did not decide
+    assert result.auroc == {"absent sound": 1, "swapped sound": 0.5, "silence": 1}
+
+
+def test_without_classes_swapped_sounds_decide() -> None:
+    found = made(0.7, 0.4)
+    unknown = Confidences(found.own, {**found.wrong, "absent sound": np.full_like(found.own, np.nan)})
+    assert unknown.chosen_by == ("swapped sound", "silence")
+    result = calibrate(unknown, unknown, "here", "there")
+    assert set(result.false_alarms) == {"swapped sound", "silence"}
+    assert result.false_alarms["swapped sound"].value == pytest.approx(result.miss.value, abs=0.05)
+
+
+def test_each_half_is_judged_by_the_other() -> None:
+    """Halves of different levels: the threshold of one is wrong for the other, which a threshold of all would hide."""
+    low, high = made(0.5, 0.2, seed=1, spread=0.01), made(0.9, 0.6, seed=2, spread=0.01)
+    both = Confidences(
+        np.stack([low.own, high.own], 1).reshape(-1, 2),
+        {kind: np.stack([low.wrong[kind], high.wrong[kind]], 1).reshape(-1, 2) for kind in low.wrong},
+    )
+    result = cross_calibrate(both, "everything")
+    assert result.miss.value == pytest.approx(0.5)  # the low half, by a threshold of about 0.75
+    assert result.false_alarms["silence"].value == pytest.approx(0.5)  # the high half, by one of about 0.35
+    assert result.least_confidence == choose_threshold(both)
+    assert "each half by the other's threshold" in calibration_table(result).notes[1]
+
+
+def test_every_wrong_sound_is_what_it_says() -> None:
+    torch.manual_seed(0)
+    settings = replace(model_config("scav-tiny"), frame_px=SIDE, dimension=16, decoupler_layers=1, decoupler_heads=2)
+    model = SCAV(settings).eval()
+    found = confidences(model, SCENES, (1, 1))
+    assert found.own.shape == (6, 2)
+
+    def sure(scene: int, sound: int | None) -> NDArray[np.float64]:
+        sounds = np.zeros_like(SCENES[0].sounds) if sound is None else SCENES[sound].sounds
+        with torch.no_grad():
+            batch = scene_batch([replace(SCENES[scene], sounds=sounds)])
+            return model.localise(batch).confidence[0].double().numpy()
+
+    np.testing.assert_allclose(found.own[1], sure(1, 1), atol=1e-5)
+    np.testing.assert_allclose(found.wrong["swapped sound"][1], sure(1, 4), atol=1e-5)
+    np.testing.assert_allclose(found.wrong["silence"][2], sure(2, None), atol=1e-5)
+    for scene in range(6):
+        strangers = [n for n in range(6) if not SCENES.seen_kinds(scene) & SCENES.seen_kinds(n)]
+        row = found.wrong["absent sound"][scene]
+        if strangers:
+            assert any(np.allclose(row, sure(scene, other), atol=1e-5) for other in strangers)
+        else:
+            assert np.isnan(row).all()
+
+
+def test_rates_run_from_all_alarms_to_all_misses() -> None:
+    thresholds, curves = error_curve(made(0.7, 0.4))
+    assert list(curves) == ["miss", *(f"false alarm, {kind}" for kind in ("absent sound", "swapped sound", "silence"))]
+    assert (np.diff(curves["miss"]) >= 0).all()
+    assert curves["miss"][0] == 0
+    assert curves["false alarm, silence"][0] > 0.99
+    assert len(thresholds) == len(curves["miss"])
+
+
+def test_one_scene_is_too_few() -> None:
+    with pytest.raises(DataError, match="too few"):
+        confidences(SCAV(model_config("scav-tiny")), Selected(SCENES, [0]), (1, 1))
