@@ -151,7 +151,7 @@ def print_summary(outcomes: Sequence[Outcome]) -> None:
         heard = [f"{number} {where}" for number, where in enumerate(outcome.sources, 1) if where]
         silent = "none heard" if outcome.sources else ""
         took = f"{outcome.took_s:.1f} s" if outcome.took_s else ""
-        words = outcome.words if outcome.state == "localised" else f"{outcome.state}: {outcome.words}"
+        words = outcome.words if outcome.state == "localised" else outcome.state  # why was said before
         style = "red" if outcome.state == "failed" else "dim" if outcome.state == "skipped" else ""
         cells = (show_path(outcome.clip), "; ".join(heard) or silent, took, show_path(words))
         table.add_row(*(Text(cell, style=style) for cell in cells))

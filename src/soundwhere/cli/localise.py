@@ -104,7 +104,8 @@ def run(arguments: list[str]) -> int:
         _tell(outcome, outcomes, alone)
     failures = [outcome for outcome in outcomes if outcome.state == "failed"]
     if not alone:
-        print_summary(outcomes)
+        places = {str(clip): place for place, clip in enumerate(clips)}  # several processes finish in any order
+        print_summary(sorted(outcomes, key=lambda outcome: places.get(outcome.clip, -1)))
     elif failures:
         raise SoundwhereError(failures[0].words, failures[0].remedy)
     if not failures:
