@@ -94,11 +94,11 @@ class Ordering:
         return "the other way round" if self.ours.high < 0 else "undecided"
 
 
-def orderings(rows: Mapping[str, RowScores]) -> list[Ordering]:
-    """What the paper orders among the rows that were scored."""
+def orderings(rows: Mapping[str, RowScores], paper_loss: str = LITERAL) -> list[Ordering]:
+    """What the paper orders among the rows that were scored; `paper_loss` is the row with the paper's stage-2 loss."""
     found = []
     for first, second in COMPARED:
-        ahead = FULL if first == LITERAL and LITERAL not in rows else first  # the recipe is the paper's loss already
+        ahead = paper_loss if first == LITERAL else first
         if ahead in rows and second in rows:
             paper = (PAPER[ahead].figure("mask", JUDGED) - PAPER[second].figure("mask", JUDGED)) / 100
             ours = paired_differences(rows[ahead].mask, rows[second].mask)[JUDGED]
@@ -128,16 +128,17 @@ def ordering_sentence(found: list[Ordering]) -> str:
     return f"Ordering by {figure_name(JUDGED)} on masks. " + " ".join(parts)
 
 
-def ablation_results(rows: Mapping[str, RowScores]) -> tuple[list[Table], dict[str, Any]]:
+def ablation_results(rows: Mapping[str, RowScores], paper_loss: str = LITERAL) -> tuple[list[Table], dict[str, Any]]:
     """The tables, and the numbers behind them as JSON values.
 
     Args:
         rows: Scored rows by name, all on the same scenes.
+        paper_loss: The row that has the paper's stage-2 loss, which may be that of the full recipe.
     """
     ordered = [name for name in LABELS if name in rows]
     scored = {name: {truth: intervals(getattr(rows[name], truth)) for truth in ("mask", "box")} for name in ordered}
     drops = {name: paired_differences(rows[name].mask, rows[name].swapped)["cap"] for name in ordered}
-    found = orderings(rows)
+    found = orderings(rows, paper_loss)
     tables = [_scores(scored, drops, "mask"), _scores(scored, drops, "box"), _truths(rows, scored)]
     values: dict[str, Any] = {
         "rows": {
@@ -161,17 +162,18 @@ def ablation_results(rows: Mapping[str, RowScores]) -> tuple[list[Table], dict[s
 
 
 def _scores(scored: dict[str, dict[str, dict[str, Interval]]], drops: dict[str, Interval], truth: str) -> Table:
-    lines = []
+    lines: list[tuple[str, ...]] = []
+    masks = truth == "mask"
     for name, truths in scored.items():
         figures = truths[truth]
-        drop = share(drops[name]) if truth == "mask" else "-"
-        lines.append((LABELS[name], "ours", *(share(figures[figure]) for figure in FIGURES), drop))
+        drop = (share(drops[name]),) if masks else ()
+        lines.append((LABELS[name], "ours", *(share(figures[figure]) for figure in FIGURES), *drop))
         if name in PAPER:
             paper = (f"{PAPER[name].figure(truth, figure):.1f}" for figure in FIGURES)
-            lines.append(("", f"paper, {PAPER[name].table}", *paper, "-"))
-    title = {"mask": "Ablation, scored by masks", "box": "Ablation, scored by the boxes of the masks"}[truth]
-    head = ("row", "whose", *map(figure_name, FIGURES), "drop CAP")
-    return Table(title, head, tuple(lines), (_SCENES, _SWAPPED, _PAPER))
+            lines.append(("", f"paper, {PAPER[name].table}", *paper, *(("-",) if masks else ())))
+    title = "Ablation, scored by masks" if masks else "Ablation, scored by the boxes of the masks"
+    head = ("row", "whose", *map(figure_name, FIGURES), *(("drop CAP",) if masks else ()))
+    return Table(title, head, tuple(lines), (_SCENES, *((_SWAPPED,) if masks else ()), _PAPER))
 
 
 def _truths(rows: Mapping[str, RowScores], scored: dict[str, dict[str, dict[str, Interval]]]) -> Table:

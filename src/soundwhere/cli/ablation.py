@@ -59,17 +59,18 @@ def run_ablation(options: Ablation) -> None:
     """Run the command."""
     require_matplotlib(options.out)
 
-    from soundwhere.analysis.ablation import ALONE, LABELS, ablation_rows, score_rows
+    from soundwhere.analysis.ablation import ALONE, FULL, LABELS, LITERAL, ablation_rows, score_rows
     from soundwhere.analysis.ablation_report import ablation_results, shown
     from soundwhere.analysis.plots import rows_with_intervals
 
     recipe = recipe_of(options)
     subject = subject_of(options)  # before hours of training, whose scores would have nothing to be scored on
-    check_rows(options.rows, (ALONE, *ablation_rows(recipe)))
+    known = ablation_rows(recipe)
+    check_rows(options.rows, (ALONE, *known))
     models = _models(options, recipe)
     with progress("scoring", len(subject.scenes)) as tick:
         rows = score_rows(models, subject.scenes, subject.benchmark.grid, sigma_px=options.sigma_px, tick=tick)
-    tables, values = ablation_results(rows)
+    tables, values = ablation_results(rows, LITERAL if LITERAL in known else FULL)
     drawn = rows_with_intervals(shown(rows), "Ablation", "CIoU@0.3 (%)")
     about = {
         **settings_of(options, subject),
