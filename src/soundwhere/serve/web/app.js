@@ -228,7 +228,8 @@
   async function begin() {
     try {
       session = await server.session();
-      at("limit").textContent = "Up to " + own.size(session.limit_bytes) + ".";
+      var here = ["127.0.0.1", "localhost", "[::1]"].includes(location.hostname);
+      at("limit").textContent = (here ? "It stays on this machine. " : "") + "Up to " + own.size(session.limit_bytes) + ".";
       if (session.folder !== null) {
         at("folder").textContent = session.folder;
         at("shelf").hidden = false;
