@@ -26,7 +26,7 @@ def test_overlay_agrees_with_a_plain_loop(sources, height, width, seed):
         pixel = image[y, x].astype(float)
         for k in range(sources):
             pixel += 0.7 * heat[k, y, x] / total * (np.array(COLOURS[k % len(COLOURS)], float) - image[y, x])
-        np.testing.assert_allclose(drawn[y, x], pixel, atol=0.51)
+        np.testing.assert_allclose(drawn[y, x], pixel, atol=1.6)  # colour and opacity are rounded to bytes
 
 
 def test_cold_pictures_stay_as_they_are():

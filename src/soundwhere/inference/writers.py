@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import closing
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from PIL import Image as Pillow
 from soundwhere import __version__
 from soundwhere.config import to_dict
 from soundwhere.files import write_text
+from soundwhere.inference.ahead import ahead
 from soundwhere.inference.coco import write_coco
 from soundwhere.inference.folder import FINISHED, finished_folder
 from soundwhere.inference.formats import FILES, SCHEMA, check_formats
@@ -84,10 +86,13 @@ def write_overlay(result: Result, path: Path, progress: Progress = None) -> None
     footage = result.footage
     height, width = result.size
     total = footage.count(footage.own_fps)
-    with VideoWriter(
-        path, width, height, footage.own_fps, audio_from=footage.sound, start_s=footage.start_s, end_s=footage.end_s
-    ) as video:
-        for number, frame in enumerate(footage.frames(footage.own_fps), 1):
+    with (
+        VideoWriter(
+            path, width, height, footage.own_fps, audio_from=footage.sound, start_s=footage.start_s, end_s=footage.end_s
+        ) as video,
+        closing(ahead(footage.frames(footage.own_fps), depth=8)) as frames,
+    ):
+        for number, frame in enumerate(frames, 1):
             heard = result.presence(frame.time_s).any()
             video.write(overlay(frame.image, drawn_maps(result, frame.time_s)) if heard else frame.image)
             if progress is not None:

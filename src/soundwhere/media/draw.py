@@ -6,8 +6,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import torch
 from PIL import Image as Pillow
 from PIL import ImageDraw, ImageFilter, ImageFont
+from torch.nn import functional as F
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +31,6 @@ SOURCE_COLOURS: Final[dict[str, Colour]] = {
     "vermilion": (213, 94, 0),
 }
 _OPACITY = 0.7  # of the strongest heat: the picture still shows
-_STRIP_PIXELS = 10_240  # worked on at a time, so that everything stays in the processor's cache
 _GAP_PX = 6
 _FONT_PX = 14
 
@@ -49,23 +50,16 @@ def overlay(image: Image, heatmaps: NDArray[np.floating], colours: Sequence[Colo
     """
     if len(heatmaps) == 0:
         return image.copy()
-    height, width = image.shape[:2]
     palette = list(SOURCE_COLOURS.values()) if colours is None else list(colours)
     paint = np.array([palette[k % len(palette)] for k in range(len(heatmaps))], np.float32)
-    maps = [_resized(heat, height, width) for heat in heatmaps]
-    result = np.empty_like(image)
-    rows = max(1, _STRIP_PIXELS // width)
-    for top in range(0, height, rows):
-        strip = slice(top, top + rows)
-        heat = np.stack([heat[strip] for heat in maps])
-        np.fmax(heat, 0, out=heat)
-        np.minimum(heat, 1, out=heat)
-        heat *= np.float32(_OPACITY) / np.maximum(heat.sum(0), 1)
-        mixed = image[strip] * (1 - heat.sum(0))[..., None]
-        mixed += (heat.reshape(len(paint), -1).T @ paint).reshape(mixed.shape)
-        mixed += 0.5
-        result[strip] = mixed
-    return result
+    heat = np.minimum(np.fmax(heatmaps, 0), 1).astype(np.float32)
+    layer = np.empty((*heat.shape[1:], 4), np.uint8)  # colour and opacity
+    layer[..., 3] = np.rint(np.minimum(heat.sum(0), 1) * np.float32(255 * _OPACITY))
+    heat += np.float32(1e-4)  # so that what is cold has a colour
+    layer[..., :3] = np.rint(np.tensordot(heat / heat.sum(0), paint, (0, 0)))
+    canvas, mixture = Pillow.fromarray(image), Pillow.fromarray(_enlarged(layer, image.shape[:2]))
+    canvas.paste(mixture, mask=mixture)
+    return np.asarray(canvas)
 
 
 def heatmap_image(heatmap: NDArray[np.floating]) -> Image:
@@ -131,12 +125,13 @@ def contact_sheet(rows: Sequence[Sequence[Image]], labels: Sequence[Sequence[str
     return np.array(sheet)
 
 
-def _resized(heat: NDArray[np.floating], height: int, width: int) -> NDArray[np.float32]:
-    if heat.shape == (height, width):
-        return np.asarray(heat, np.float32)
-    levels = np.rint(np.minimum(np.fmax(heat, 0), 1) * 255).astype(np.uint8)  # bytes are enlarged faster
-    enlarged = Pillow.fromarray(levels).resize((width, height), Pillow.Resampling.BILINEAR)
-    return np.asarray(enlarged).astype(np.float32) / np.float32(255)
+def _enlarged(layer: NDArray[np.uint8], size: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Enlarge (h, w, 4) to (H, W, 4) bilinearly; bytes, channels last, which torch does ten times as fast as floats."""
+    if layer.shape[:2] == size:
+        return layer
+    tensor = torch.from_numpy(layer)[None].permute(0, 3, 1, 2)
+    enlarged: NDArray[np.uint8] = F.interpolate(tensor, size=size, mode="bilinear").permute(0, 2, 3, 1)[0].numpy()
+    return enlarged
 
 
 def _cut(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:

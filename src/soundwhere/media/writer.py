@@ -112,7 +112,8 @@ class VideoWriter:
         elapsed_s = self._frames / self._fps if time_s is None else time_s - self._start_s
         self._frames += 1
         self._last_tick = max(round(elapsed_s / _TICKS), self._last_tick + 1)  # no two frames at one time
-        even = np.pad(image, ((0, self._height % 2), (0, self._width % 2), (0, 0)), mode="edge")
+        odd = self._height % 2, self._width % 2
+        even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
         frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24").reformat(
             format="yuv420p", dst_colorspace=Colorspace.ITU709
         )
