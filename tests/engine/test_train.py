@@ -124,6 +124,7 @@ def test_leftovers_of_a_killed_run_are_cleared(config: Config, tmp_path: Path) -
         ("data", {"mixtures": "native"}, "native mixtures have none"),
         ("data", {"source": "folder"}, "needs a folder"),
         ("loss", {"teacher": "strength"}, "needs clips"),
+        ("loss", {"cross_sample_negatives": True}, "belong to the paper's stage-2 loss"),
         ("model", {"audio_weights": "visual", "audio": "compact"}, "cannot start from the weights of the visual one"),
     ],
 )

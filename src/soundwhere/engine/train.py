@@ -219,6 +219,10 @@ def _checked(config: Config) -> Config:
             "The loss `distil` needs the separate sounds of a mixture, and native mixtures have none.",
             "Use --mixtures made, or --stage-two paper.",
         )
+    if config.loss.stage_two == "distil" and config.loss.cross_sample_negatives and stage != "one":
+        raise ConfigError(
+            "Cross-sample negatives belong to the paper's stage-2 loss, not to `distil`.", "Add --stage-two paper."
+        )
     if config.data.source != "synthetic":
         data_root(config.data)
     elif config.loss.teacher == "strength" and stage != "one":
