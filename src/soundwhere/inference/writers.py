@@ -22,6 +22,7 @@ from soundwhere.inference.folder import FINISHED, finished_folder
 from soundwhere.inference.formats import FILES, SCHEMA, check_formats
 from soundwhere.inference.geometry import FINER, upsample
 from soundwhere.inference.page import write_page
+from soundwhere.inference.player import warm
 from soundwhere.media.draw import heatmap_image, overlay
 from soundwhere.media.video import read_frames
 from soundwhere.media.writer import VideoWriter
@@ -64,15 +65,12 @@ def write_formats(result: Result, folder: Path, formats: tuple[str, ...], progre
 def drawn_maps(result: Result, time_s: float) -> NDArray[np.float32]:
     """The maps as an overlay shows them, shape (K, h, w), in [0, 1]: the upper half of each, nothing while silent.
 
-    A cosine is well above 0 all over the picture; drawn as it is, it would veil everything. The maps come on a grid
-    finer than the network's, enlarged bicubically: drawing goes on from there bilinearly, which alone looks edgy.
+    They come on a grid finer than the network's, enlarged bicubically: drawing goes on from there bilinearly, which
+    alone looks edgy.
     """
     maps = result.grid(time_s)
-    low, high = maps.min((1, 2), keepdims=True), maps.max((1, 2), keepdims=True)
-    middle = (low + high) / 2
-    upper = np.clip((maps - middle) / np.maximum(high - middle, 1e-6), 0, 1)
     rows, columns = maps.shape[1:]
-    return upsample(upper * result.presence(time_s)[:, None, None], (rows * FINER, columns * FINER), smooth=True)
+    return upsample(warm(maps) * result.presence(time_s)[:, None, None], (rows * FINER, columns * FINER), smooth=True)
 
 
 def overlay_at(result: Result, time_s: float) -> Image:
