@@ -147,7 +147,10 @@ def test_silence_is_valid_json(red_and_blue: Any, squares_path: Path, tmp_path: 
     Localiser(red_and_blue, "cpu").localise(squares_path, start_s=4.0).save(tmp_path / "out", ["json", "html", "png"])
     stored = json.loads((tmp_path / "out" / "result.json").read_text(), parse_constant=pytest.fail)
     assert stored["sources"][0]["spans_s"] == []
-    assert "not heard" in (tmp_path / "out" / "index.html").read_text()
+    page = (tmp_path / "out" / "index.html").read_text()
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found
+    assert [source["spans_s"] for source in json.loads(found[1])["sources"]] == [[], []]
 
 
 def test_csv_and_npz_hold_the_arrays(result: Result, tmp_path: Path) -> None:
