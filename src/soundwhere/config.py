@@ -82,9 +82,9 @@ class ModelConfig:
     """Attention heads of both decouplers."""
     share_decoupler: bool = True
     """One visual decoupler for both branches."""
-    maps: Literal["similarity", "presence"] = "similarity"
-    """What the maps of both stages show: the raw similarity, or how surely a cell belongs to the source, which is what
-    the loss `distil` reads from the similarity."""
+    maps: Literal["similarity", "presence", "shaped"] = "similarity"
+    """What the maps of both stages show: the raw similarity; how surely a cell belongs to the source, which is what the
+    loss `distil` reads from the similarity; or that, shaped by the strength of the visual features."""
     sounding_threshold: float = constants.NEGATIVE_THRESHOLD
     """Confidence from which on a source counts as sounding; calibrated once a model is trained."""
     decouple: bool = True
@@ -253,7 +253,7 @@ CONFIGS: dict[str, ModelConfig] = {
         prior_features="raw",
         dimension=256,
         decoupler_layers=2,
-        maps="presence",
+        maps="shaped",
     ),
     # For the made-up world: small CNNs trained from scratch, the visual one included.
     "scav-tiny": ModelConfig(

@@ -89,7 +89,7 @@ class Localisation:
 
     Attributes:
         similarity: Raw similarity of each source's sound to each cell, shape (B, K, h, w), in [-1, 1] for cosine; for
-            models that show presence, how surely the cell belongs to the source, in [0, 1].
+            models that show presence, how surely the cell belongs to the source, in [0, 1], perhaps shaped.
         confidence: How surely each map shows a sounding source, shape (B, K), in [0, 1].
         embeddings: Each source's audio embedding, shape (B, K, D), by which sources are followed over time.
     """

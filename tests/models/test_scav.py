@@ -42,7 +42,9 @@ def test_one_pass_gives_two_maps(named: SCAV, size: tuple[int, int]) -> None:
     assert found.similarity.shape == (2, 2, *grid)
     assert found.similarity.abs().max() <= 1 + 1e-5
     assert found.confidence.shape == (2, 2)
-    torch.testing.assert_close(found.confidence, found.similarity.flatten(2).amax(2).clamp(0, 1))
+    assert 0 <= found.confidence.min() <= found.confidence.max() <= 1
+    if named.config.maps != "shaped":  # a shape says where something is, not how surely
+        torch.testing.assert_close(found.confidence, found.similarity.flatten(2).amax(2).clamp(0, 1))
     assert found.embeddings.shape == (2, 2, named.config.dimension)
     heatmaps = found.heatmaps(size)
     assert heatmaps.shape == (2, 2, *size)

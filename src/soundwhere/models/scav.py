@@ -16,6 +16,7 @@ from soundwhere.models.decouplers import AudioDecoupler, VisualDecoupler, sinuso
 from soundwhere.models.encoders import build_audio, build_visual, freeze
 from soundwhere.models.hub import HubFormat
 from soundwhere.models.prior import dominant_map, normalise_range
+from soundwhere.models.shaping import shaped
 from soundwhere.models.similarity import prepare, similarity_map
 from soundwhere.types import Batch, Localisation
 
@@ -194,9 +195,11 @@ class SCAV(HubFormat, nn.Module):
             return localisation(similarity[:, None], embedding[:, None])
         branches = self.decouple(features, second, self.spatial_prior(similarity, features))
         maps = self.branch_similarity(branches)
-        if self.config.maps == "presence":
-            maps = presence_logits(maps, self.config.thresholds).sigmoid()
-        return localisation(maps, branches.embeddings)
+        if self.config.maps == "similarity":
+            return localisation(maps, branches.embeddings)
+        presence = presence_logits(maps, self.config.thresholds).sigmoid()
+        found = localisation(presence, branches.embeddings)
+        return replace(found, similarity=shaped(presence, features)) if self.config.maps == "shaped" else found
 
     def branch_similarity(self, branches: Branches) -> Tensor:
         """S_k = <f_vk, f_ak> for every source, shape (B, K, h, w)."""
