@@ -25,4 +25,5 @@ def shaped(presence: Tensor, features: Tensor) -> Tensor:
     """
     spread = F.avg_pool2d(F.pad(presence, (1, 1, 1, 1), mode="replicate"), kernel_size=3, stride=1)
     strength = features.norm(dim=1, keepdim=True)
-    return spread * strength / strength.amax((-2, -1), keepdim=True).clamp_min(1e-6)
+    maps: Tensor = spread * strength / strength.amax((-2, -1), keepdim=True).clamp_min(1e-6)
+    return maps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -65,7 +65,7 @@ class MobileNetV2(nn.Module):
 
     def _refine(self) -> None:
         blocks = [block for block in self.features if isinstance(block, InvertedResidual)]
-        depthwise = [block.conv[-3][0] for block in blocks]
+        depthwise: list[Any] = [block.conv.get_submodule("1.0" if len(block.conv) == 4 else "0.0") for block in blocks]
         last = max(place for place, layer in enumerate(depthwise) if layer.stride == (2, 2))
         depthwise[last].stride = (1, 1)
         for layer in depthwise[last + 1 :]:
