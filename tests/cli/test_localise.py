@@ -355,7 +355,7 @@ def test_an_interruption_ends_every_worker(folder: Path, model_path: Path) -> No
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> bool:
-    for _ in range(2400):
+    for _ in range(8000):  # some minutes, for a busy machine
         if condition():
             return True
         if process.poll() is not None:
