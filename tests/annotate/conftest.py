@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,10 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from playwright.sync_api import Browser, Page
+
 CENTRES = {"clip_000000": (40, 60), "clip_000010": (50, 90), "clip_000020": (60, 40), "clip_000030": (45, 110)}
 KINDS = {"clip_000000": "dog barking", "clip_000010": "violin", "clip_000020": "dog barking", "clip_000030": "saw"}
 SIZE = (100, 150)
 RADIUS = 22
+
+CHROMIUM = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
+PATIENCE_MS = 60_000
 
 
 def disc(name: str) -> np.ndarray:
@@ -114,3 +126,86 @@ def start() -> Iterator[Callable[..., Server]]:
     yield begin
     for server in running:
         server.kill()
+
+
+class Person:
+    """Somebody at the page; whatever the page complains about in its console is kept in `complaints`."""
+
+    def __init__(self, browser: Browser, address: str, name: str, **options: Any) -> None:
+        from playwright.sync_api import expect
+
+        expect.set_options(timeout=PATIENCE_MS)
+        self.expect = expect
+        self.page: Page = browser.new_context(viewport={"width": 1280, "height": 800}, **options).new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.complaints: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(address)
+        if name:
+            self.page.fill("#login-name", name)
+            self.page.keyboard.press("Enter")
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until the candidates are there."""
+        self.expect(self.page.locator("[data-candidate='2'] span")).to_have_text(re.compile(r"^[01]\.\d\d$"))
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def saved(self) -> None:
+        self.expect(self.page.locator("#saved")).to_have_text("saved")
+
+    def at(self, x: float, y: float, size: tuple[int, int] = SIZE) -> tuple[float, float]:
+        """Where a pixel of the frame lies on the screen when the whole picture is shown."""
+        box = self.page.locator("#stage").bounding_box()
+        assert box is not None
+        height, width = size
+        scale = min(box["width"] / width, (box["height"] - 56) / height)
+        left = box["x"] + (box["width"] - width * scale) / 2
+        top = box["y"] + (box["height"] - 50 - height * scale) / 2
+        return left + x * scale, top + y * scale
+
+    def click(self, x: float, y: float, button: Any = "left") -> None:
+        """Click a pixel of the frame."""
+        self.page.mouse.click(*self.at(x, y), button=button)
+
+    def name(self) -> str:
+        return (self.page.locator("#name").text_content() or "").split(" ")[0]
+
+    def state(self, text: str) -> None:
+        self.expect(self.page.locator("#state")).to_have_text(text)
+
+    def objects(self, count: int) -> None:
+        self.expect(self.page.locator("#objects .object")).to_have_count(count)
+
+    def confirm(self, count: int) -> None:
+        """Confirm an object, the frame's `count`-th."""
+        self.press("Space")
+        self.objects(count)
+        self.saved()
+
+    def leave(self, key: str = "ArrowRight") -> None:
+        """Go on to the next frame and wait for it; at the end wait for that."""
+        before = self.page.locator("#name").text_content() or ""
+        self.press(key)
+        self.expect(self.page.locator("#name")).not_to_have_text(before)
+        if self.page.locator("#empty").is_hidden():
+            self.ready()
+
+
+@pytest.fixture(scope="module")  # a second playwright in one thread is refused, so it ends with the module
+def browser(chromium: str) -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Callable[..., Person]:
+    """Brings somebody to the page at an address."""
+    return lambda address, name="", **options: Person(browser, address, name, **options)

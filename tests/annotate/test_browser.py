@@ -1,100 +1,28 @@
-"""The whole flow in a real browser."""
+"""What people do on the page, in a real browser."""
 
 from __future__ import annotations
 
-import re
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
 
 from soundwhere.annotate.agreement import mask_iou, mask_of
-from soundwhere.annotate.export import export
 from soundwhere.annotate.project import Project, initialise
-from soundwhere.annotate.verify import verify
-from soundwhere.data.benchmarks.catalogue import open_benchmark
 from soundwhere.data.benchmarks.media import MediaFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
-
 pytestmark = pytest.mark.browser
-
-OPTIONS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
-PATIENCE_MS = 60_000
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
 def project(tmp_path: Path, media: Path) -> Project:
     initialise(tmp_path / "project", media / "vggss.json", MediaFolder(media), licence="CC BY 4.0")
     return Project(tmp_path / "project")
-
-
-class Person:
-    """Somebody at the page; whatever the page complains about in its console fails the test."""
-
-    def __init__(self, browser: Browser, address: str, name: str, **options: Any) -> None:
-        from playwright.sync_api import expect
-
-        expect.set_options(timeout=PATIENCE_MS)
-        self.expect = expect
-        self.page: Page = browser.new_context(viewport={"width": 1280, "height": 800}, **options).new_page()
-        self.page.set_default_timeout(PATIENCE_MS)
-        self.complaints: list[str] = []
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(address)
-        if name:
-            self.page.fill("#login-name", name)
-            self.page.keyboard.press("Enter")
-        self.ready()
-
-    def ready(self) -> None:
-        """Wait until the candidates are there."""
-        self.expect(self.page.locator("[data-candidate='2'] span")).to_have_text(re.compile(r"^[01]\.\d\d$"))
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def saved(self) -> None:
-        self.expect(self.page.locator("#saved")).to_have_text("saved")
-
-    def click(self, project: Project, x: float, y: float, button: Any = "left") -> None:
-        """Click a pixel of the frame, as it lies on the canvas when the whole picture is shown."""
-        box = self.page.locator("#stage").bounding_box()
-        assert box is not None
-        height, width = 100, 150
-        scale = min(box["width"] / width, (box["height"] - 56) / height)
-        left = box["x"] + (box["width"] - width * scale) / 2
-        top = box["y"] + (box["height"] - 50 - height * scale) / 2
-        self.page.mouse.click(left + x * scale, top + y * scale, button=button)
-
-    def name(self) -> str:
-        return (self.page.locator("#name").text_content() or "").split(" ")[0]
-
-    def state(self, text: str) -> None:
-        self.expect(self.page.locator("#state")).to_have_text(text)
-
-    def objects(self, count: int) -> None:
-        self.expect(self.page.locator("#objects .object")).to_have_count(count)
 
 
 def disc(project: Project, name: str) -> np.ndarray:
@@ -113,24 +41,40 @@ def work_of(project: Project, name: str) -> Any:
     return store.work(next(task.id for task in store.tasks() if task.frame == frame.id))
 
 
-def test_from_boxes_to_masks_to_a_set(
-    browser: Browser, project: Project, start: Callable[..., Any], tmp_path: Path
+def jump(person: Any, name: str) -> None:
+    person.page.fill("#jump", name)
+    person.press("Enter")
+    person.expect(person.page.locator("#name")).to_have_text(name)
+    person.ready()
+
+
+def red_at(person: Any, x: float, y: float, opacity: int) -> int:
+    """How red the large picture is at a pixel of the frame with the slider for opacity at a place."""
+    box = person.page.locator("#stage").bounding_box()
+    left, top = person.at(x, y)
+    script = """async ([x, y, opacity]) => {
+        const slider = document.getElementById("opacity");
+        slider.value = opacity;
+        slider.dispatchEvent(new Event("input"));
+        for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+        return document.getElementById("stage").getContext("2d").getImageData(x, y, 1, 1).data[0];
+    }"""
+    return int(person.page.evaluate(script, [round(left - box["x"]), round(top - box["y"]), opacity]))
+
+
+def test_candidates_points_undo_and_a_killed_server(
+    project: Project, start: Callable[..., Any], visit: Callable[..., Any]
 ) -> None:
     server = start(project.root)
-    ann = Person(browser, server.address, "ann")
+    ann = visit(server.address, "ann")
 
     # A candidate that fits
     first = ann.name()
     ann.expect(ann.page.locator("#kind")).to_have_text("dog barking")
-    assert ann.page.locator("#sound").get_attribute("src") is not None
     ann.press("2")
     ann.expect(ann.page.locator("[data-candidate='1']")).to_have_class("on")
-    ann.press("Space")
-    ann.objects(1)
-    ann.saved()
-    ann.press("ArrowRight")
-    ann.expect(ann.page.locator("#name")).not_to_have_text(first)
-    ann.ready()
+    ann.confirm(1)
+    ann.leave()
     work = work_of(project, first)
     assert (work.state, work.objects[0]["prompts"]["candidate"]) == ("done", 1)
     assert mask_iou(mask_of(work, (100, 150)), disc(project, first)) > 0.85
@@ -138,23 +82,19 @@ def test_from_boxes_to_masks_to_a_set(
     # No candidate fits: points, one of them wrong and undone; then a second object by brush
     second = ann.name()
     x, y = middle(disc(project, second))
-    ann.click(project, x, y)
+    ann.click(x, y)
     ann.saved()
-    ann.click(project, 4, 4)
+    ann.click(4, 4)
     ann.saved()
     ann.press("z")
     ann.expect(ann.page.locator("[data-action=redo]")).to_be_enabled()
     assert len(work_of(project, second).draft["points"]) == 1
-    ann.click(project, 4, 96, "right")
-    ann.press("Space")
-    ann.objects(1)
-    ann.saved()
+    ann.click(4, 96, "right")
+    ann.confirm(1)
     ann.press("b")
-    ann.click(project, 8, 8)
+    ann.click(8, 8)
     ann.saved()
-    ann.press("Space")
-    ann.objects(2)
-    ann.saved()
+    ann.confirm(2)
     work = work_of(project, second)
     assert [label for *_, label in work.objects[0]["prompts"]["points"]] == [1, 0]
     assert mask_iou(mask_of(work, (100, 150))[20:], disc(project, second)[20:]) > 0.8
@@ -172,41 +112,31 @@ def test_from_boxes_to_masks_to_a_set(
     ann.press("Shift+Z")
     ann.objects(2)
     ann.saved()
-    ann.press("Enter")
-    ann.expect(ann.page.locator("#name")).not_to_have_text(second)
-    ann.ready()
+    ann.leave("Enter")
 
     # Cannot tell, with a reason; then nothing but the last is left
     third = ann.name()
     ann.press("x")
     ann.expect(ann.page.locator("#reason")).to_be_visible()
-    ann.press("1")
-    ann.expect(ann.page.locator("#name")).not_to_have_text(third)
+    ann.leave("1")
     assert (work_of(project, third).state, work_of(project, third).reason) == ("unsure", "The source is not in view")
-    ann.ready()
-    ann.press("1", "Space")
-    ann.objects(1)
-    ann.saved()
+    ann.press("1")
+    ann.confirm(1)
     ann.press("c")
     ann.objects(0)
     ann.saved()
     ann.press("z")
     ann.objects(1)
-    ann.press("ArrowRight")
+    ann.leave()
     ann.expect(ann.page.locator("#kind")).to_have_text("All done")
     assert ann.complaints == []
 
-    card = export(project, tmp_path / "set", media=True)
-    assert (card["frames"], card["objects"]) == (3, 4)
-    assert verify(tmp_path / "set") == []
-    assert len(open_benchmark("folder", tmp_path / "set").scenes) == 3
-
 
 def test_a_click_is_answered_at_once_and_survives_a_dead_server(
-    browser: Browser, project: Project, start: Callable[..., Any]
+    project: Project, start: Callable[..., Any], visit: Callable[..., Any]
 ) -> None:
     server = start(project.root)
-    ann = Person(browser, server.address, "ann")
+    ann = visit(server.address, "ann")
     name = ann.name()
     server.kill()
     ann.press("2")
@@ -219,17 +149,18 @@ def test_a_click_is_answered_at_once_and_survives_a_dead_server(
     assert len(project.store.events()) == 1
 
 
-def test_two_annotators_conflict_and_review(browser: Browser, project: Project, start: Callable[..., Any]) -> None:
+def test_two_annotators_conflict_and_review(
+    project: Project, start: Callable[..., Any], visit: Callable[..., Any]
+) -> None:
     tokens = {name: project.store.invite(name) for name in ("ann", "bob")}
     server = start(project.root)
-    people = {name: Person(browser, f"{server.address}/#{name}:{token}", "") for name, token in tokens.items()}
+    people = {name: visit(f"{server.address}/#{name}:{token}", "") for name, token in tokens.items()}
     ann, bob = people["ann"], people["bob"]
     first, second = ann.name(), bob.name()
     assert first != second
 
     # Bob looks at what Ann has, and cannot change it
-    bob.page.fill("#jump", first)
-    bob.page.keyboard.press("Enter")
+    jump(bob, first)
     bob.expect(bob.page.locator("#banner")).to_contain_text("ann is working on this frame")
     bob.ready()
     bob.press("2", "Space")
@@ -245,45 +176,129 @@ def test_two_annotators_conflict_and_review(browser: Browser, project: Project, 
     ann.state("cannot tell: dark")
     assert len(project.store.events(task.id)) == 1
 
-    # Ann annotates it after all; Bob reviews
-    ann.press("2", "Space")
-    ann.objects(1)
-    ann.saved()
-    project.store.release(task.id, "bob")
-    ann.press("ArrowRight")
-    ann.expect(ann.page.locator("#name")).not_to_have_text(first)
-    ann.ready()
-    ann.press("2", "Space")
-    ann.objects(1)
-    ann.saved()
+    # Ann annotates it after all; Bob, who touched it, is given only the other one to review, and reopens that
+    ann.press("2")
+    ann.confirm(1)
+    ann.leave()
+    ann.press("2")
+    ann.confirm(1)
     third = ann.name()
-    ann.press("ArrowRight")
-    ann.expect(ann.page.locator("#name")).not_to_have_text(third)
+    ann.leave()
     bob.page.select_option("#mode", "review")
     bob.expect(bob.page.locator("#name")).to_have_text(third)
     bob.ready()
+    bob.press("2")
+    bob.expect(bob.page.locator("#toast")).to_have_text("review: A accepts, O reopens")
     bob.press("o")
     bob.expect(bob.page.locator("#reason")).to_be_visible()
     bob.press("2")
     bob.expect(bob.page.locator("#kind")).to_have_text("All done")
     assert (work_of(project, third).state, work_of(project, third).reviewer) == ("reopened", "bob")
+
+    # Ann does it again, Bob accepts, and then she cannot change it
+    jump(ann, third)
+    ann.state("reopened: Something else is marked too")
+    ann.press("1")
+    ann.confirm(2)
+    ann.leave()
+    bob.press("ArrowRight")
+    bob.expect(bob.page.locator("#name")).to_have_text(third)
+    bob.press("a")
+    bob.expect(bob.page.locator("#kind")).to_have_text("All done")
+    assert (work_of(project, third).state, work_of(project, third).reviewer) == ("accepted", "bob")
+    jump(ann, third)
+    ann.state("accepted")
+    ann.press("1")
+    ann.expect(ann.page.locator("#toast")).to_have_text("accepted: a reviewer must reopen it first")
     assert ann.complaints == bob.complaints == []
 
 
-def test_touch_and_keys_help(browser: Browser, project: Project, start: Callable[..., Any]) -> None:
-    server = start(project.root)
-    ann = Person(browser, server.address, "ann", has_touch=True)
+def test_eraser_opacity_boxes_sound_and_the_open_guidelines(
+    tmp_path: Path, media: Path, start: Callable[..., Any], visit: Callable[..., Any]
+) -> None:
+    boxes = [[0.24, 0.16, 0.56, 0.64], [0.6, 0.4, 0.9, 0.8]]  # around the disc, and around nothing
+    entry = {"file": "clip_000000", "class": "playing violin", "bbox": boxes}
+    (tmp_path / "two.json").write_text(json.dumps([entry]))
+    initialise(tmp_path / "project", tmp_path / "two.json", MediaFolder(media), "open")
+    project = Project(tmp_path / "project")
+    ann = visit(start(project.root).address, "ann")
+    page = ann.page
+
+    # The open set of rules, with the one for instruments pointed out
+    ann.expect(page.locator("#guidelines dt")).to_have_text(["Every source", "Boxes may be wrong", "Instruments"])
+    ann.expect(page.locator("#guidelines dt.applies")).to_have_text(["Instruments"])
+
+    # Tab goes from box to box, whose candidates differ; confirming goes on to the next by itself
+    chips = page.locator("#boxes button")
+    ann.expect(chips).to_have_count(2)
+    scores = page.locator("[data-candidate] span")
+    before = scores.all_text_contents()
+    ann.press("Tab")
+    ann.expect(chips.nth(1)).to_have_class("on")
+    assert scores.all_text_contents() != before
+    ann.press("Tab", "2")
+    ann.saved()
+
+    # More opacity, more of the mask's colour in the middle of the disc
+    x, y = middle(disc(project, "clip_000000"))
+    faint, strong = (red_at(ann, x, y, opacity) for opacity in (10, 100))
+    assert strong > faint + 10
+
+    # The eraser takes away, and the key ] makes it larger
+    size = int(page.locator("#size").input_value())
+    ann.press("e", "]")
+    ann.click(x, y)
+    ann.saved()
+    ann.confirm(1)
+    ann.expect(chips.nth(1)).to_have_class("on")
+    mask = mask_of(work_of(project, "clip_000000"), (100, 150))
+    rows, columns = np.mgrid[:100, :150]
+    away = np.hypot(columns + 0.5 - x, rows + 0.5 - y)
+    assert not mask[away < size].any()
+    assert mask[(away > size + 4) & (away < 18)].mean() > 0.95
+
+    # P plays the sound in a loop, and stops it
+    assert page.evaluate("document.getElementById('sound').loop")
+    ann.press("p")
+    assert page.evaluate(
+        """async () => {
+            const sound = document.getElementById("sound");
+            const heard = () => sound.currentTime > 0.05 && !sound.paused;
+            for (let turn = 0; turn < 400 && !heard(); turn++) await new Promise((go) => setTimeout(go, 50));
+            return heard();
+        }"""
+    )
+    ann.press("p")
+    assert page.evaluate("document.getElementById('sound').paused")
+    assert ann.complaints == []
+
+
+def test_touch_pinch_and_keys_help(project: Project, start: Callable[..., Any], visit: Callable[..., Any]) -> None:
+    ann = visit(start(project.root).address, "ann", has_touch=True)
+    name = ann.name()
     ann.press("?")
     ann.expect(ann.page.locator("#keys")).to_contain_text("cannot tell, with a reason")
     ann.press("Escape")
     ann.page.locator("[data-tool=exclude]").tap()
-    box = ann.page.locator("#stage").bounding_box()
-    assert box is not None
-    ann.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    ann.page.touchscreen.tap(*ann.at(75, 50))
     ann.saved()
-    assert [point[2] for point in work_of(project, ann.name()).draft["points"]] == [0]
-    ann.page.mouse.move(box["x"] + 300, box["y"] + 200)
-    ann.page.mouse.wheel(0, -400)
-    ann.press("0", "r")
+    ann.page.touchscreen.tap(*ann.at(85, 50))
+    ann.saved()
+
+    # Two fingers moved apart to twice their distance zoom by two around their middle, and mark nothing
+    x, y = ann.at(75, 50)
+    touches = ann.page.context.new_cdp_session(ann.page)
+    for kind, apart in (("touchStart", 50), ("touchMove", 75), ("touchMove", 100), ("touchEnd", 0)):
+        places = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}] if apart else []
+        touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+    ann.page.touchscreen.tap(*ann.at(85, 50))
+    ann.saved()
+    ann.press("0")
+    ann.page.touchscreen.tap(*ann.at(95, 50))
+    ann.saved()
+    points = work_of(project, name).draft["points"]
+    assert [point[:2] for point in points] == [pytest.approx([x, 50], abs=0.7) for x in (75, 85, 80, 95)]
+    assert {point[2] for point in points} == {0}
+    ann.press("r")
     ann.expect(ann.page.locator("[data-action=reset]")).to_be_disabled()
     assert ann.complaints == []

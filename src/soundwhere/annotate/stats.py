@@ -84,21 +84,28 @@ def write_figures(facts: Sequence[MaskFacts], path: Path) -> None:
     """
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator, PercentFormatter
     except ImportError as error:
         raise MissingExtraError("matplotlib", "report") from error
     kinds = [kind for kind, _ in Counter(fact.kind for fact in facts).most_common(_SHOWN_CLASSES)]
-    figure = Figure(figsize=(10, 3 + 1.1 * len(kinds)), layout="constrained")
+    figure = Figure(figsize=(9, 1.6 + 1.1 * len(kinds)), layout="constrained")
     axes: Any = figure.subplots(1 + len(kinds), 2, sharex=True, squeeze=False)
     for row, kind in enumerate(["all classes", *kinds]):
         part = [fact for fact in facts if row == 0 or fact.kind == kind]
         for column, (name, colour) in enumerate((("size", "#ff7a1a"), ("fill", "#2f80ed"))):
-            values = [getattr(fact, name) for fact in part]
+            values = [value for fact in part if not np.isnan(value := getattr(fact, name))]
             axis = axes[row, column]
-            axis.hist([value for value in values if not np.isnan(value)], bins=np.linspace(0, 1, 21), color=colour)
-            axis.set_title(f"{kind} ({len(part)})", fontsize=9, loc="left")
+            axis.hist(values, bins=np.linspace(0, 1, 21), color=colour, edgecolor="white", linewidth=0.6)
+            if values:
+                axis.axvline(float(np.median(values)), color="#1d1f24", linewidth=1, linestyle=(0, (3, 2)))
+            axis.set_title(f"{kind} ({len(values)})", fontsize=9, loc="left")
             axis.spines[["top", "right"]].set_visible(False)
             axis.tick_params(labelsize=8)
-    axes[-1, 0].set_xlabel("share of the picture")
-    axes[-1, 1].set_xlabel("share of the box that is filled")
+            axis.set_xlim(0, 1)
+            axis.xaxis.set_major_formatter(PercentFormatter(1))
+            axis.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes[-1, 0].set_xlabel("share of the picture that the mask covers", fontsize=9)
+    axes[-1, 1].set_xlabel("share of the boxes that the mask fills", fontsize=9)
+    figure.supylabel("frames (dashed: median)", fontsize=9)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110)

@@ -103,12 +103,18 @@ function saving(state) {
 // Frames
 
 async function move(back) {
+  const ticket = ++opened;
   await idle();
   const step = { after: view ? view.task : 0, back, kind: element("class").value, state: back && element("mode").value === "open" ? "all" : element("mode").value };
   release();
-  try { const found = await ask("/api/next", step); if (found.none) nothing(); else await present(found); }
-  catch (error) { complain(error); }
+  try {
+    const found = await ask("/api/next", step);
+    if (ticket !== opened) { if (!found.none) giveBack(found.task); }  // something else was asked for meanwhile
+    else if (found.none) nothing();
+    else await present(found);
+  } catch (error) { complain(error); }
 }
+function giveBack(task) { if (!view || view.task !== task) ask(`/api/tasks/${task}/release`, {}, { quiet: true }).catch(() => {}); }
 function release() { if (view && !view.holder) ask(`/api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {}); }
 async function idle() { while (outbox.waiting) await new Promise((resolve) => setTimeout(resolve, 20)); }
 async function open(task) {
