@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soundwhere.models.shaping import shaped
+from soundwhere.models.shaping import heard_under, shaped
 
 
 @given(st.integers(0, 50))
@@ -30,3 +30,10 @@ def test_a_gap_is_filled_and_the_background_beside_is_not():
     found = shaped(presence, features)[0, 0]
     assert found[1, 3] > 0.8
     assert found[1, 5] < 0.05
+
+
+def test_confidence_is_the_similarity_where_the_map_is_and_nowhere_else():
+    maps = torch.tensor([[[[0.2, 0.9], [0.5, 0.1]], [[0.0, 0.0], [0.3, 0.1]]]])
+    similarity = torch.tensor([[[0.8, 0.3], [0.4, 0.7]]])
+    torch.testing.assert_close(heard_under(maps, similarity), torch.tensor([[0.4, 0.4]]))
+    torch.testing.assert_close(heard_under(maps, -similarity), torch.zeros(1, 2))

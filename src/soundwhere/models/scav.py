@@ -16,7 +16,7 @@ from soundwhere.models.decouplers import AudioDecoupler, VisualDecoupler, sinuso
 from soundwhere.models.encoders import build_audio, build_visual, freeze
 from soundwhere.models.hub import HubFormat
 from soundwhere.models.prior import dominant_map, normalise_range
-from soundwhere.models.shaping import shaped
+from soundwhere.models.shaping import heard_under, shaped
 from soundwhere.models.similarity import prepare, similarity_map
 from soundwhere.types import Batch, Localisation
 
@@ -198,8 +198,10 @@ class SCAV(HubFormat, nn.Module):
         if self.config.maps == "similarity":
             return localisation(maps, branches.embeddings)
         presence = presence_logits(maps, self.config.thresholds).sigmoid()
-        found = localisation(presence, branches.embeddings)
-        return replace(found, similarity=shaped(presence, features)) if self.config.maps == "shaped" else found
+        if self.config.maps == "presence":
+            return localisation(presence, branches.embeddings)
+        maps = shaped(presence, features)
+        return Localisation(maps, heard_under(maps, self.similarity(features, second)), branches.embeddings)
 
     def branch_similarity(self, branches: Branches) -> Tensor:
         """S_k = <f_vk, f_ak> for every source, shape (B, K, h, w)."""

@@ -27,3 +27,17 @@ def shaped(presence: Tensor, features: Tensor) -> Tensor:
     strength = features.norm(dim=1, keepdim=True)
     maps: Tensor = spread * strength / strength.amax((-2, -1), keepdim=True).clamp_min(1e-6)
     return maps
+
+
+def heard_under(maps: Tensor, similarity: Tensor) -> Tensor:
+    """How much the sound resembles what a map lights: without a source, a map lies on whatever looks likeliest.
+
+    Args:
+        maps: Shape (B, K, h, w), 0 or more.
+        similarity: Of the sound as a whole to each cell, shape (B, h, w).
+
+    Returns:
+        The highest similarity among the cells that reach half of their map's maximum, in [0, 1], shape (B, K).
+    """
+    lit = maps >= maps.amax((-2, -1), keepdim=True) / 2
+    return (similarity[:, None] * lit).flatten(2).amax(2).clamp(0, 1)
