@@ -152,7 +152,10 @@ def test_a_folder_without_networks_is_said(tmp_path: Path) -> None:
 
 
 def test_sam2_finds_real_things_from_boxes(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Real SAM2-tiny weights on real photos against human masks; SOUNDWHERE_SAM2_ONNX names their folder."""
+    """Real SAM2-tiny weights on real photos against human masks.
+
+    SOUNDWHERE_SAM2_ONNX names their folder, SOUNDWHERE_SAM2_PHOTOS how many photos (4).
+    """
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     folder = os.environ.get("SOUNDWHERE_SAM2_ONNX")
     if not folder:
@@ -161,7 +164,9 @@ def test_sam2_finds_real_things_from_boxes(shared: Path, capsys: pytest.CaptureF
     root = shared / "data" / "real-duet"
     with (root / "images.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["mask_kind"] == "human" and row["split"] == "val"]
-    rows = [row for row in rows if len(json.loads(row["boxes"])) == 1][:: len(rows) // 5][:4]
+    rows = [row for row in rows if len(json.loads(row["boxes"])) == 1]
+    count = int(os.environ.get("SOUNDWHERE_SAM2_PHOTOS", "4"))
+    rows = rows[:: max(1, len(rows) // count)][:count]
     overlaps = []
     for row in rows:
         image = np.asarray(Pillow.open(root / row["image"]).convert("RGB"))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from soundwhere.annotate.agreement import agreement, mask_iou, mask_of
-from soundwhere.annotate.events import check_prompts
-from soundwhere.annotate.store import ConflictError, Store
+from soundwhere.annotate.events import ConflictError, check_prompts
+from soundwhere.annotate.store import Store
 from soundwhere.data.annotation.rle import decode_rle, encode_rle, pack_counts
 from soundwhere.errors import DataError
 
@@ -163,7 +163,7 @@ def test_what_is_kept_beside_the_events_follows_from_them(store: Store) -> None:
     annotate(store, 1, "ann", ("object", square(10)), ("done", {}))
     annotate(store, 2, "bob", ("prompt", POINT), ("undo", {}))
     before = store.tasks()
-    store._connection().execute("UPDATE tasks SET state = 'todo', revision = 0, objects = 7, annotator = ''")
+    store._database.connection().execute("UPDATE tasks SET state = 'todo', revision = 0, objects = 7, annotator = ''")
     store.rebuild()
     assert store.tasks() == before
     assert store.progress()["states"] == {
@@ -176,7 +176,7 @@ def test_events_never_change(store: Store) -> None:
     annotate(store, 1, "ann", ("object", square(10)))
     for change in ("UPDATE events SET annotator = 'bob'", "DELETE FROM events"):
         with pytest.raises(Exception, match="events never"):
-            store._connection().execute(change)
+            store._database.connection().execute(change)
 
 
 def test_tokens_are_kept_as_hashes(store: Store) -> None:
@@ -245,5 +245,5 @@ def test_kill_minus_nine_in_a_loop_loses_nothing_confirmed(store: Store) -> None
     found = {event.number for event in Store(store.path).events(1)}
     assert len(confirmed) > 20
     assert confirmed <= found
-    assert store._connection().execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    assert store._database.connection().execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     assert store.task(1).objects == len(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, SoundwhereError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,6 +31,12 @@ FINISHED: Final = frozenset({"done", "accepted"})
 _MOST_POINTS = 200
 _MOST_STROKES = 400
 _MOST_STROKE_POINTS = 5_000
+
+
+class ConflictError(SoundwhereError):
+    """Somebody else has, or has changed, the task; nothing was saved."""
+
+    status = 409  # of the answer over HTTP
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,42 @@ def _reviewed(state: State, reason: str, review: Event, live: list[Event]) -> tu
         return ("accepted", "") if state == "done" else (state, reason)
     answered = bool(live) and live[-1].number > review.number and state in ("done", "unsure")
     return (state, reason) if answered else ("reopened", str(review.body.get("reason", "")))
+
+
+def check_decision(work: Work, annotator: str, kind: str, base: int) -> None:
+    """Whether a decision may be appended to where a task stands.
+
+    Args:
+        work: Where the task stands.
+        annotator: Who decides.
+        kind: What is to be done.
+        base: The revision that the annotator saw.
+
+    Raises:
+        ConflictError: The task changed since `base`, is not theirs to decide on, or is in no state for it.
+        DataError: There is no such kind.
+    """
+    if kind not in KINDS:
+        raise DataError(f"There is no decision {kind!r}.", "Reload the page.")
+    if base != work.revision:
+        who = work.annotators[-1] if work.annotators else "Somebody"
+        raise ConflictError(
+            f"{who} changed this frame since you opened it; your change was not saved.",
+            "Look at what is there now, then do yours again.",
+        )
+    if kind in REVIEWS:
+        if annotator in work.annotators:
+            raise ConflictError("You annotated this frame yourself.", "Somebody else reviews it.")
+        if kind == "accept" and work.state != "done":
+            raise ConflictError(f"This frame is {work.state}, not done.", "Only what is done can be accepted.")
+    elif work.state == "accepted":
+        raise ConflictError(f"{work.reviewer} accepted this frame.", "A reviewer must reopen it first.")
+    if kind == "undo" and not work.undoable:
+        raise ConflictError("There is nothing to undo.", "")
+    if kind == "redo" and not work.redoable:
+        raise ConflictError("There is nothing to redo.", "")
+    if kind == "done" and not work.objects:
+        raise ConflictError("No object is confirmed yet.", "Confirm one with Space, or press X if you cannot tell.")
 
 
 def check_prompts(prompts: Any, boxes: int, size: tuple[int, int]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from pydantic import BaseModel, Field
 from soundwhere import __version__
 from soundwhere.annotate.agreement import agreement
 from soundwhere.annotate.desk import Ahead, Desk
-from soundwhere.annotate.events import STATES, check_prompts
+from soundwhere.annotate.events import STATES, ConflictError, check_prompts
 from soundwhere.annotate.guidelines import GUIDELINES
-from soundwhere.annotate.store import LEASE_S, ConflictError, Task
+from soundwhere.annotate.store import LEASE_S, Task
 from soundwhere.data.annotation.rle import encode_rle
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.web import LOOPBACK, Guard, make_application

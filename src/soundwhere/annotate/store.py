@@ -1,8 +1,7 @@
 """The store: frames, tasks and events in one SQLite file.
 
 Events are appended and never changed. What is read often, such as a task's state, is kept beside them in the same
-transaction and can be computed again from them. An event is on the disk before its number is returned: the journal is
-SQLite's write-ahead log, flushed at every commit.
+transaction and can be computed again from them. An event is on the disk before its number is returned.
 """
 
 from __future__ import annotations
@@ -10,51 +9,35 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import sqlite3
-import threading
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere import __version__
-from soundwhere.annotate.events import DECISIONS, FINISHED, KINDS, REVIEWS, STATES, Event, State, Work, fold
-from soundwhere.errors import DataError, SoundwhereError
+from soundwhere.annotate.database import Database
+from soundwhere.annotate.events import (
+    DECISIONS,
+    FINISHED,
+    STATES,
+    ConflictError,
+    Event,
+    State,
+    Work,
+    check_decision,
+    fold,
+)
+from soundwhere.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    import sqlite3
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from soundwhere.data.annotation.boxes import BoxNorm
 
 LEASE_S: Final = 300.0
 """How long a task stays with an annotator who does nothing."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS frames (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, boxes TEXT NOT NULL,
-    height INTEGER NOT NULL, width INTEGER NOT NULL, picture TEXT NOT NULL, sound TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS tasks (
-    id INTEGER PRIMARY KEY, frame INTEGER NOT NULL REFERENCES frames(id), pass INTEGER NOT NULL,
-    revision INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'todo', objects INTEGER NOT NULL DEFAULT 0,
-    annotator TEXT NOT NULL DEFAULT '', UNIQUE (frame, pass));
-CREATE TABLE IF NOT EXISTS events (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL REFERENCES tasks(id), annotator TEXT NOT NULL,
-    at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, version TEXT NOT NULL, segmenter TEXT NOT NULL,
-    request TEXT NOT NULL UNIQUE);
-CREATE INDEX IF NOT EXISTS events_of_task ON events (task, number);
-CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events never change'); END;
-CREATE TRIGGER IF NOT EXISTS events_last BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events never go'); END;
-CREATE TABLE IF NOT EXISTS leases (task INTEGER PRIMARY KEY, annotator TEXT NOT NULL, until REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS annotators (name TEXT PRIMARY KEY, token TEXT NOT NULL);
-"""
-
-
-class ConflictError(SoundwhereError):
-    """Somebody else has, or has changed, the task; nothing was saved."""
-
-    status = 409  # of the answer over HTTP
 
 
 @dataclass(frozen=True)
@@ -111,37 +94,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._local = threading.local()
-        try:
-            self._connection().executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
-            raise DataError(f"{path} cannot be opened: {error}.", "Give a project made by `benchmark init`.") from error
-
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")  # confirmed means on the disk, also after a power cut
-            connection.execute("PRAGMA foreign_keys = ON")
-            self._local.connection = connection
-        return connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that holds the only pen from its start."""
-        connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
-
-    def _rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        return self._connection().execute(query, values).fetchall()
+        self._database = Database(path)
 
     # Frames and tasks
 
@@ -156,7 +109,7 @@ class Store:
         double: bool = False,
     ) -> int:
         """Add a frame and its task, or two tasks if it is to be annotated twice; one that is there stays as it is."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             found = connection.execute("SELECT id FROM frames WHERE name = ?", (name,)).fetchone()
             if found is not None:
                 return int(found["id"])
@@ -170,22 +123,22 @@ class Store:
 
     def frames(self) -> list[FrameRecord]:
         """Every frame, in the order in which they were added."""
-        return [_frame(row) for row in self._rows("SELECT * FROM frames ORDER BY id")]
+        return [_frame(row) for row in self._database.rows("SELECT * FROM frames ORDER BY id")]
 
     def frame(self, number: int) -> FrameRecord:
         """One frame."""
-        rows = self._rows("SELECT * FROM frames WHERE id = ?", number)
+        rows = self._database.rows("SELECT * FROM frames WHERE id = ?", number)
         if not rows:
             raise DataError(f"There is no frame {number}.", "Reload the page.")
         return _frame(rows[0])
 
     def tasks(self) -> list[Task]:
         """Every task, in the order of the frames; second passes come last."""
-        return [_task(row) for row in self._rows("SELECT * FROM tasks ORDER BY pass, frame")]
+        return [_task(row) for row in self._database.rows("SELECT * FROM tasks ORDER BY pass, frame")]
 
     def task(self, number: int) -> Task:
         """One task."""
-        rows = self._rows("SELECT * FROM tasks WHERE id = ?", number)
+        rows = self._database.rows("SELECT * FROM tasks WHERE id = ?", number)
         if not rows:
             raise DataError(f"There is no task {number}.", "Reload the page.")
         return _task(rows[0])
@@ -201,7 +154,7 @@ class Store:
         Raises:
             ConflictError: Somebody else has it, or made the other pass over the same frame.
         """
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             return self._take(connection, task, annotator, seconds)
 
     def _take(self, connection: sqlite3.Connection, task: int, annotator: str, seconds: float) -> float:
@@ -224,12 +177,12 @@ class Store:
 
     def release(self, task: int, annotator: str) -> None:
         """Give a task back."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute("DELETE FROM leases WHERE task = ? AND annotator = ?", (task, annotator))
 
     def leased(self) -> dict[int, str]:
         """Who works on which task now."""
-        rows = self._rows("SELECT task, annotator FROM leases WHERE until > ?", time.time())
+        rows = self._database.rows("SELECT task, annotator FROM leases WHERE until > ?", time.time())
         return {row["task"]: row["annotator"] for row in rows}
 
     # Events
@@ -261,7 +214,7 @@ class Store:
         """
         request = request or secrets.token_hex(16)
         text = json.dumps(body or {}, separators=(",", ":"), allow_nan=False)
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             before = connection.execute("SELECT * FROM events WHERE request = ?", (request,)).fetchone()
             if before is not None:
                 if before["task"] != task or before["annotator"] != annotator or before["kind"] != kind:
@@ -269,7 +222,7 @@ class Store:
                 return _event(before)
             self._take(connection, task, annotator, LEASE_S)
             events = _events(connection, task)
-            self._check(fold(events), annotator, kind, base)
+            check_decision(fold(events), annotator, kind, base)
             at = time.time()
             number = connection.execute(
                 "INSERT INTO events (task, annotator, at, kind, body, version, segmenter, request) "
@@ -281,39 +234,16 @@ class Store:
             _note(connection, task, fold([*events, event]))
         return event
 
-    def _check(self, work: Work, annotator: str, kind: str, base: int) -> None:
-        if kind not in KINDS:
-            raise DataError(f"There is no decision {kind!r}.", "Reload the page.")
-        if base != work.revision:
-            who = work.annotators[-1] if work.annotators else "Somebody"
-            raise ConflictError(
-                f"{who} changed this frame since you opened it; your change was not saved.",
-                "Look at what is there now, then do yours again.",
-            )
-        if kind in REVIEWS:
-            if annotator in work.annotators:
-                raise ConflictError("You annotated this frame yourself.", "Somebody else reviews it.")
-            if kind == "accept" and work.state != "done":
-                raise ConflictError(f"This frame is {work.state}, not done.", "Only what is done can be accepted.")
-        elif work.state == "accepted":
-            raise ConflictError(f"{work.reviewer} accepted this frame.", "A reviewer must reopen it first.")
-        if kind == "undo" and not work.undoable:
-            raise ConflictError("There is nothing to undo.", "")
-        if kind == "redo" and not work.redoable:
-            raise ConflictError("There is nothing to redo.", "")
-        if kind == "done" and not work.objects:
-            raise ConflictError("No object is confirmed yet.", "Confirm one with Space, or press X if you cannot tell.")
-
     def find(self, request: str) -> Event | None:
         """The event that a decision became, if it was saved before."""
-        rows = self._rows("SELECT * FROM events WHERE request = ?", request)
+        rows = self._database.rows("SELECT * FROM events WHERE request = ?", request)
         return _event(rows[0]) if rows else None
 
     def events(self, task: int | None = None) -> list[Event]:
         """The events of a task, or all."""
         if task is not None:
-            return _events(self._connection(), task)
-        return [_event(row) for row in self._rows("SELECT * FROM events ORDER BY number")]
+            return _events(self._database.connection(), task)
+        return [_event(row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
 
     def work(self, task: int) -> Work:
         """Where a task stands."""
@@ -321,7 +251,7 @@ class Store:
 
     def rebuild(self) -> None:
         """Compute again from the events what is kept beside them."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             for row in connection.execute("SELECT id FROM tasks").fetchall():
                 _note(connection, row["id"], fold(_events(connection, row["id"])))
 
@@ -330,25 +260,27 @@ class Store:
     def invite(self, name: str) -> str:
         """Give a name a new token, which is returned this once and stored as its hash only."""
         token = secrets.token_urlsafe(24)
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO annotators VALUES (?, ?)", (name, _hash(token)))
         return token
 
     def invited(self) -> list[str]:
         """Names that have a token."""
-        return [row["name"] for row in self._rows("SELECT name FROM annotators ORDER BY name")]
+        return [row["name"] for row in self._database.rows("SELECT name FROM annotators ORDER BY name")]
 
     def knows(self, name: str, token: str) -> bool:
         """Whether the token is this name's."""
-        rows = self._rows("SELECT token FROM annotators WHERE name = ?", name)
+        rows = self._database.rows("SELECT token FROM annotators WHERE name = ?", name)
         return bool(rows) and secrets.compare_digest(rows[0]["token"], _hash(token))
 
     def progress(self) -> dict[str, Any]:
         """How many tasks are in which state, and who did how much."""
         states = dict.fromkeys(STATES, 0)
-        states.update((row[0], row[1]) for row in self._rows("SELECT state, COUNT(*) FROM tasks GROUP BY state"))
+        states.update(
+            (row[0], row[1]) for row in self._database.rows("SELECT state, COUNT(*) FROM tasks GROUP BY state")
+        )
         decided = ", ".join(f"'{kind}'" for kind in sorted(DECISIONS))
-        rows = self._rows(
+        rows = self._database.rows(
             "SELECT annotator, COUNT(DISTINCT task) AS frames, SUM(kind = 'object') AS objects, "
             f"SUM(kind IN ({decided})) AS decisions, SUM(kind IN ('accept', 'reopen')) AS reviews "
             "FROM events GROUP BY annotator ORDER BY annotator"
@@ -359,7 +291,9 @@ class Store:
         """Both passes of each frame of which both are finished."""
         states = ", ".join(f"'{state}'" for state in sorted(FINISHED))
         second = f"SELECT frame FROM tasks WHERE pass = 1 AND state IN ({states})"
-        rows = self._rows(f"SELECT * FROM tasks WHERE state IN ({states}) AND frame IN ({second}) ORDER BY frame, pass")
+        rows = self._database.rows(
+            f"SELECT * FROM tasks WHERE state IN ({states}) AND frame IN ({second}) ORDER BY frame, pass"
+        )
         tasks = [_task(row) for row in rows]
         return [pair for pair in pairwise(tasks) if pair[0].frame == pair[1].frame]
 
