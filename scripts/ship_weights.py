@@ -36,6 +36,8 @@ def main() -> None:
         model.config = replace(model.config, sounding_threshold=options.threshold)
     _, facts = read_facts(options.run / "best.safetensors")
     facts |= {"version": __version__, "licence": options.licence}
+    for place in ("root", "cache"):  # where things lay on one machine is nobody else's business
+        facts.get("config", {}).get("data", {}).pop(place, None)
     report = options.run / "report.json"
     if report.is_file():
         facts["report"] = json.loads(report.read_text(encoding="utf-8"))
