@@ -51,9 +51,9 @@ def main() -> None:
 
 
 def _scores(folder: Path) -> dict[str, Any]:
-    """What an evaluation says of the model: the command, the choices and every figure with its interval."""
+    """What an evaluation says of the model: the choices and every figure with its interval."""
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    return {key: results[key] for key in ("command", "about", "scores", "frames")}
+    return {key: results[key] for key in ("about", "preset", "scores", "frames")}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +37,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory, clip_path: Path) -> Path:
     """A folder with what the README's commands name."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "clip.mp4").symlink_to(clip_path)
+    (folder / "films").mkdir()
+    shutil.copy(clip_path, folder / "films")
     (folder / "configs").symlink_to(ROOT / "configs")
     frame = read_frames(clip_path, [0.0])[0]
     Image.fromarray(frame.image).save(folder / "photo.jpg")
@@ -50,8 +56,21 @@ def test_command(command: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> N
         if needed in command and not (desk / needed).is_dir():
             pytest.skip(f"needs {needed} beside the repository")
     monkeypatch.chdir(desk)
+    if command.startswith("soundwhere serve"):
+        return check_serving(command)
     extra = next((flags for start, flags in QUICK.items() if f"soundwhere {start}" in command), "")
     assert run(shlex.split(f"{command} {extra}")[1:]) == 0
+    return None
+
+
+def check_serving(command: str) -> None:
+    """A server begins, says where, and ends when told to."""
+    arguments = [sys.executable, "-m", *shlex.split(command), "--no-browser", "--port", "0"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert any("http://127.0.0.1" in line for line in iter(server.stdout.readline, ""))
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
 
 
 def test_make_targets_are_run_by_ci() -> None:

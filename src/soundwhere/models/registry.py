@@ -18,7 +18,7 @@ SHIPPED: dict[str, str] = {
 }
 """sha256 of the weights that ship, by the model's name, so that a damaged installation is noticed."""
 
-DEFAULT = "scav-tiny"
+DEFAULT = "scav-mobile"
 
 
 def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
