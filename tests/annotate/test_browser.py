@@ -210,6 +210,13 @@ def test_two_annotators_conflict_and_review(
     ann.state("accepted")
     ann.press("1")
     ann.expect(ann.page.locator("#toast")).to_have_text("accepted: a reviewer must reopen it first")
+
+    # Bob had second thoughts
+    jump(ann, first)
+    jump(bob, third)
+    bob.press("o", "1")
+    bob.expect(bob.page.locator("#kind")).to_have_text("All done")
+    assert work_of(project, third).state == "reopened"
     assert ann.complaints == bob.complaints == []
 
 

@@ -71,8 +71,8 @@ def test_from_boxes_to_masks_in_the_browser_to_a_score(
     assert run(["evaluate", "--benchmark", "vggsound-duet-mask", *places, *pairing, "--model", "scav-tiny"]) == 0
     printed = capsys.readouterr().out
     assert "2 scenes are scored" in printed
-    score = re.search(r"^ ?scav-tiny +model +([\d.]+)", printed, re.MULTILINE)
+    score = re.search(r"^ scav-tiny +method +([\d.]+)", printed, re.MULTILINE)
     assert score is not None, printed
-    assert 0 < float(score[1]) < 100
+    assert 0 <= float(score[1]) <= 100  # CAP, in percent
     results = json.loads((tmp_path / "scores" / "results.json").read_text())["benchmark"]
     assert (results["truth"], results["scenes_scored"], results["scenes_missing"]) == ("masks", 2, 0)
