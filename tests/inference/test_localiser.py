@@ -119,7 +119,17 @@ def test_a_model_without_stage_two_gives_one_source(tiny: SCAV, clip_path: Path)
     assert result.sources == 1
 
 
-@pytest.mark.parametrize("options", [{"fps": 0}, {"fps": float("nan")}, {"hop_s": 0}, {"hop_s": 4}, {"device": "tpu"}])
+@pytest.mark.parametrize("sources", [1, 3])
+def test_any_number_of_sources(tiny: SCAV, clip_path: Path, sources: int) -> None:
+    result = Localiser(tiny, "cpu", sources=sources).localise(clip_path)
+    assert result.sources == result.settings.sources == sources
+    assert result.maps.shape == (10, sources, 8, 12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sources": 0}, {"sources": 8}, {"fps": 0}, {"fps": float("nan")}, {"hop_s": 0}, {"hop_s": 4}, {"device": "tpu"}],
+)
 def test_settings_that_make_no_sense(tiny: SCAV, options: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
         Localiser(tiny, **options)

@@ -16,6 +16,7 @@ Measure something on this machine.
 
 Examples:
   soundwhere bench metrics
+  soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
   soundwhere bench seam --root real-duet/ --visual-weights mobilenet_v2-b0353104.pth
 """
@@ -59,16 +60,42 @@ class Train:
     """Steps of each loop."""
 
 
+@dataclass(frozen=True)
+class Localise:
+    """How fast a clip is localised: against a plain loop, by part, and with the overlay beside the clip's length."""
+
+    clip: Annotated[Path | None, named("CLIP")] = None
+    """A video; without, one of 1280 x 720 pixels is written to a temporary folder."""
+    model: str = "scav-mobile"
+    """A model file, or a named model, with random weights if none ship."""
+    seconds: float = 10.0
+    """Length of the clip that is written."""
+    fps: float = 5.0
+    """Frames analysed per second."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """How many simultaneous sounds are told apart: made-up scenes in which one to four things sound."""
+
+    model: str = "scav-tiny"
+    """A model that was trained on the made-up world: its name or its file."""
+    scenes: int = 200
+    """Scenes of each number."""
+
+
 Options = (
     Annotated[Metrics, tyro.conf.subcommand("metrics")]
+    | Annotated[Localise, tyro.conf.subcommand("localise")]
     | Annotated[Seam, tyro.conf.subcommand("seam")]
+    | Annotated[Sources, tyro.conf.subcommand("sources")]
     | Annotated[Train, tyro.conf.subcommand("train")]
 )
 
 
 def run(arguments: list[str]) -> int:
     """Run the command."""
-    options: Metrics | Seam | Train
+    options: Metrics | Localise | Seam | Sources | Train
     options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
     if isinstance(options, Metrics):
         from soundwhere.metrics.bench import bench_metrics
@@ -79,6 +106,12 @@ def run(arguments: list[str]) -> int:
         return 0
     if isinstance(options, Train):
         _train(options)
+    elif isinstance(options, Localise):
+        from soundwhere.cli.bench_localise import bench_localise
+
+        bench_localise(options.clip, options.model, options.seconds, options.fps)
+    elif isinstance(options, Sources):
+        _sources(options)
     else:
         _seam(options)
     return 0
@@ -110,6 +143,19 @@ def _train(options: Train) -> None:
     for name, speed in {**result.parts, "plain loop": result.plain, "this package": result.ours}.items():
         print(f"  {name:<44}{speed:8.1f}")
     print(f"{result.ratio:.1f} times faster than decoding and encoding everything at every step")
+
+
+def _sources(options: Sources) -> None:
+    from soundwhere.analysis.sources import count_sources
+    from soundwhere.models.registry import load_model
+
+    print(f"{options.scenes} made-up scenes of each kind; share of the sounding things that a peak points at:")
+    print("  sounding  --sources N  stage 1 alone  the model's 2 maps  another sound  called sounding, of 4")
+    for row in count_sources(load_model(options.model), options.scenes):
+        print(
+            f"{row.sounding:>10}{row.both_stages:>13.1%}{row.stage_one:>15.1%}{row.two_maps:>20.1%}"
+            f"{row.wrong_sound:>15.1%}{row.called:>23.1f}"
+        )
 
 
 def _seam(options: Seam) -> None:

@@ -26,7 +26,7 @@ from soundwhere.errors import MissingExtraError
 from soundwhere.files import atomic_path
 from soundwhere.inference.footage import Footage, SoundWindows
 from soundwhere.media.image import network_size, normalise, resize
-from soundwhere.models.scav import Branches, localisation
+from soundwhere.models.scav import localisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,12 +81,7 @@ class Part(nn.Module):
         return self.function(self.model, *values)
 
 
-def _answer(model: SCAV, refined: Tensor, embeddings: Tensor) -> tuple[Tensor, ...]:
-    found = localisation(model.branch_similarity(Branches(refined, embeddings)), embeddings)
-    return found.similarity, found.confidence
-
-
-def _answer_at_once(model: SCAV, features: Tensor, heard: Tensor) -> tuple[Tensor, ...]:
+def _compare(model: SCAV, features: Tensor, heard: Tensor) -> tuple[Tensor, ...]:
     found = localisation(model.similarity(features, heard[:, 0])[:, None], heard[:, :1])
     return found.similarity, found.confidence, found.embeddings
 
@@ -95,16 +90,22 @@ def _prior(model: SCAV, features: Tensor, heard: Tensor) -> tuple[Tensor, ...]:
     return (model.spatial_prior(model.similarity(features, heard[:, 0]), features),)
 
 
+def _decouple(model: SCAV, features: Tensor, heard: Tensor, prior: Tensor) -> tuple[Tensor, ...]:
+    branches = model.decouple(features, heard[:, 1], prior)
+    found = localisation(model.branch_similarity(branches), branches.embeddings)
+    return branches.features, found.embeddings, found.similarity, found.confidence
+
+
 EMBED: Final[Step] = (lambda model, spectrogram: (model.embed(spectrogram),), ("spectrogram",), ("heard",))
 SEE: Final[Step] = (lambda model, image: (model.see(image),), ("image",), ("features",))
 PRIOR: Final[Step] = (_prior, ("features", "heard"), ("prior",))
 DECOUPLE: Final[Step] = (
-    lambda model, features, heard, prior: tuple(model.decouple(features, heard[:, 1], prior)),
+    _decouple,
     ("features", "heard", "prior"),
-    ("refined", "embeddings"),
+    ("refined", "embeddings", "similarity", "confidence"),
 )
-BOTH_STAGES: Final = (EMBED, SEE, PRIOR, DECOUPLE, (_answer, ("refined", "embeddings"), ("similarity", "confidence")))
-STAGE_ONE: Final = (EMBED, SEE, (_answer_at_once, ("features", "heard"), ANSWERS))
+BOTH_STAGES: Final = (EMBED, SEE, PRIOR, DECOUPLE)
+STAGE_ONE: Final = (EMBED, SEE, (_compare, ("features", "heard"), ANSWERS))
 
 
 def export_onnx(model: SCAV, path: Path, clip: Path | None = None) -> Exported:

@@ -118,30 +118,38 @@ class Localiser:
         """The rate of analysis; a photo changes only with its sound."""
         return self.settings.fps if footage.info.duration_s else min(self.settings.fps, 1 / self.settings.hop_s)
 
-    def _answers(self, footage: Footage) -> Iterator[Answer]:
+    def localisations(self, footage: Footage) -> Iterator[tuple[Portion, list[float], Localisation]]:
+        """What the network answers, portion by portion, before sources are followed over time.
+
+        Yields:
+            B frames, the level of the sound around each, and the maps of all of them.
+        """
         size = self._network_size(*footage.size)
         read = portions(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size)
         heard: dict[int, tuple[Tensor, float]] = {}  # embeddings and level of windows the next frames may share
-        tracker, smoother = Tracker(), Smoother()
-        with closing(ahead(read)) as portions_ahead:
-            for portion in portions_ahead:
+        with closing(ahead(read)) as decoded:
+            for portion in decoded:
                 heard = {**_last(heard), **self._hear(portion)}
-                found = self._forward(portion, torch.stack([heard[number][0] for number in portion.windows]))
-                maps, confidence, embeddings = (
-                    tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
-                )
-                for row, time_s in enumerate(portion.times_s):
-                    level = heard[portion.windows[row]][1]
-                    audible = level >= self.settings.least_level_db
-                    sure = audible & (confidence[row] >= self.settings.least_confidence)
-                    order = tracker.order(time_s, maps[row], embeddings[row], sure)
-                    shown, surety = maps[row, order], confidence[row, order]
-                    if not audible:
-                        smoother.forget()
-                    elif self.settings.smooth:
-                        shown, surety = smoother.smooth(time_s, shown, surety)
-                    sounding = audible & (surety >= self.settings.least_confidence)
-                    yield Answer(time_s, shown, surety, sounding, level, footage.size)
+                embeddings, levels = zip(*(heard[number] for number in portion.windows), strict=True)
+                yield portion, list(levels), self._forward(portion, torch.stack(embeddings))
+
+    def _answers(self, footage: Footage) -> Iterator[Answer]:
+        tracker, smoother = Tracker(), Smoother()
+        for portion, levels, found in self.localisations(footage):
+            maps, confidence, embeddings = (
+                tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
+            )
+            for row, (time_s, level) in enumerate(zip(portion.times_s, levels, strict=True)):
+                audible = level >= self.settings.least_level_db
+                sure = audible & (confidence[row] >= self.settings.least_confidence)
+                order = tracker.order(time_s, maps[row], embeddings[row], sure)
+                shown, surety = maps[row, order], confidence[row, order]
+                if not audible:
+                    smoother.forget()
+                elif self.settings.smooth:
+                    shown, surety = smoother.smooth(time_s, shown, surety)
+                sounding = audible & (surety >= self.settings.least_confidence)
+                yield Answer(time_s, shown, surety, sounding, level, footage.size)
 
     @torch.inference_mode()
     def _hear(self, portion: Portion) -> dict[int, tuple[Tensor, float]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from soundwhere.config import ModelConfig, from_dict
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
-from soundwhere.inference.export import DECOUPLE, EMBED, FORMAT, SEE
+from soundwhere.inference.export import FORMAT
 from soundwhere.models.registry import load_model
 from soundwhere.models.scav import SCAV, Branches
 
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
 
 Runtime = Literal["torch", "onnx", "openvino"]
 
-PARTS: Final = {"embed": EMBED, "see": SEE, "decouple": DECOUPLE}
-"""What has weights, and is cut out of a file."""
+PARTS: Final = {
+    "embed": (["spectrogram"], ["heard"]),
+    "see": (["image"], ["features"]),
+    "decouple": (["features", "heard", "prior"], ["refined", "embeddings"]),
+}
+"""What has weights, and is cut out of a file: inputs and outputs."""
 
 
 def load(model: str | Path | SCAV, runtime: str | None, device: torch.device) -> SCAV:
@@ -55,7 +61,22 @@ def load(model: str | Path | SCAV, runtime: str | None, device: torch.device) ->
         raise ConfigError(f"The runtime {runtime} cannot run {name}.", remedy)
     if exported:
         return Compiled(Path(str(model)), runtime)
-    return (model if isinstance(model, SCAV) else load_model(model)).to(device).eval()
+    if isinstance(model, SCAV):
+        return model.to(device).eval()
+    return fold_norms(load_model(model)).to(device)
+
+
+def fold_norms(model: SCAV) -> SCAV:
+    """Let every convolution do the batch normalisation that follows it, too; for a model in eval mode, in place.
+
+    The encoders register a convolution and its normalisation one after the other.
+    """
+    for parent in list(model.modules()):
+        for (first, layer), (second, norm) in pairwise(parent.named_children()):
+            if isinstance(layer, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+                setattr(parent, first, fuse_conv_bn_eval(layer, norm))
+                setattr(parent, second, nn.Identity())
+    return model
 
 
 class Compiled(SCAV):
@@ -71,7 +92,7 @@ class Compiled(SCAV):
         with torch.device("meta"):  # no weights: those are in the file
             super().__init__(config)
         compile_part = {"onnx": _onnxruntime, "openvino": _openvino}[runtime]
-        self._parts = {name: compile_part(content, *PARTS[name][1:]) for name, content in parts.items()}
+        self._parts = {name: compile_part(content, *PARTS[name]) for name, content in parts.items()}
         self.eval()
 
     def embed(self, spectrogram: Tensor) -> Tensor:
@@ -112,10 +133,10 @@ def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
     config = from_dict(ModelConfig, json.loads(about["model"]), str(path))
     extractor = onnx.utils.Extractor(model)
     names = [name for name in PARTS if config.decouple or name != "decouple"]
-    return config, {name: extractor.extract_model(*map(list, PARTS[name][1:])).SerializeToString() for name in names}
+    return config, {name: extractor.extract_model(*PARTS[name]).SerializeToString() for name in names}
 
 
-def _onnxruntime(content: bytes, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Part:
+def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str]) -> Part:
     try:
         import onnxruntime
     except ImportError as error:
@@ -132,7 +153,7 @@ def _onnxruntime(content: bytes, inputs: tuple[str, ...], outputs: tuple[str, ..
     return run
 
 
-def _openvino(content: bytes, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Part:
+def _openvino(content: bytes, inputs: list[str], outputs: list[str]) -> Part:
     try:
         import openvino
     except ImportError as error:
