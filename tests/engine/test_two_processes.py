@@ -27,11 +27,11 @@ MODEL = replace(model_config("scav-tiny"), frame_px=32, dimension=16, decoupler_
 OBJECTIVES: dict[str, tuple[ModelConfig, Any, LossConfig]] = {
     "stage one, infonce": (MODEL, "one", LossConfig()),
     "stage one, paper": (MODEL, "one", LossConfig(stage_one="paper")),
-    "stage two": (MODEL, "two", LossConfig(cross_sample_negatives=True)),
+    "stage two": (MODEL, "two", LossConfig(stage_two="paper", cross_sample_negatives=True)),
     "stage two with ears of its own": (
         replace(MODEL, second_audio_encoder=True),
         "two",
-        LossConfig(cross_sample_negatives=True),
+        LossConfig(stage_two="paper", cross_sample_negatives=True),
     ),
     "joint, distilled": (MODEL, "joint", LossConfig(stage_two="distil", prior_gradient=True)),
 }
@@ -58,7 +58,7 @@ def passes(name: str, rows: slice, parallel: bool) -> dict[str, Tensor]:
 def settings() -> Config:
     return Config(
         model=replace(MODEL, second_audio_encoder=True),
-        loss=LossConfig(cross_sample_negatives=True),
+        loss=LossConfig(stage_two="paper", cross_sample_negatives=True),
         data=DataConfig(scenes=8, silent=1, single_fraction=0.5),
         train=TrainConfig(
             steps_one=2, steps_two=2, batch_size=8, learning_rate=1e-3, clip_norm=1.0,
