@@ -39,7 +39,8 @@ CPU = torch.device("cpu")
 def tiny() -> SCAV:
     """As small as it can be, for the exporter takes its time."""
     torch.manual_seed(0)
-    return SCAV(replace(CONFIGS["scav-tiny"], dimension=32, decoupler_layers=1, decoupler_heads=2)).eval()
+    small = replace(CONFIGS["scav-tiny"], dimension=32, decoupler_layers=1, decoupler_heads=2, maps="shaped")
+    return SCAV(small).eval()
 
 
 @pytest.fixture(scope="module")

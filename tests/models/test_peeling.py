@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from soundwhere.config import CONFIGS
-from soundwhere.models.peeling import localise_sources, share_out
+from soundwhere.models.peeling import answer, localise_sources, share_out
 from soundwhere.models.prior import normalise_range
 from soundwhere.models.scav import SCAV
 
@@ -65,6 +67,19 @@ def test_each_source_is_a_branch_of_its_own_share(model: SCAV) -> None:
         torch.testing.assert_close(found.similarity[:, number], expected)
     last = model.branch_similarity(model.decouple(features, heard[:, 1], 1 - shares[:, 3]))[:, 1]
     torch.testing.assert_close(found.similarity[:, 3], last)
+
+
+@pytest.mark.parametrize("maps", ["similarity", "presence", "shaped"])
+@torch.inference_mode()
+def test_whatever_a_model_makes_of_its_branches_is_made_of_peeled_ones(maps: str) -> None:
+    torch.manual_seed(0)
+    model = SCAV(replace(CONFIGS["scav-tiny"], maps=maps)).eval()
+    features, heard = torch.rand(2, 128, 4, 5), torch.rand(2, 2, 128)
+    own, found = model.localise_heard(features, heard), localise_sources(model, features, heard, 1)
+    torch.testing.assert_close(found.similarity, own.similarity[:, :1])
+    torch.testing.assert_close(found.confidence, own.confidence[:, :1])
+    again = answer(model, features, heard, model.decouple(features, heard[:, 1], torch.rand(2, 4, 5)))
+    assert not torch.allclose(again.similarity, own.similarity)
 
 
 @torch.inference_mode()

@@ -41,7 +41,8 @@ class Localiser:
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         fps: Frames analysed per second.
         hop_s: Distance between windows of sound.
-        batch: Frames that go through the network together.
+        batch: Frames that go through the network together; by default 16 on a GPU and 4 on a processor, whose caches
+            hold no more.
         squash: Squash frames to squares instead of keeping their shape.
         smooth: Average the maps lightly over time.
         sources: How many sources are looked for; by default as many as the model tells apart, which is two.
@@ -57,7 +58,7 @@ class Localiser:
         device: str = "auto",
         fps: float = 5.0,
         hop_s: float = 0.5,
-        batch: int = 16,
+        batch: int | None = None,
         squash: bool = False,
         smooth: bool = True,
         sources: int | None = None,
@@ -70,7 +71,7 @@ class Localiser:
         if "least_confidence" not in thresholds:
             self.settings = replace(self.settings, least_confidence=self.model.config.sounding_threshold)
         self.sources = self.model.sources if sources is None else sources
-        self.batch = max(1, batch)
+        self.batch = max(1, batch or (4 if self.device.type == "cpu" else 16))
 
     def localise(
         self,

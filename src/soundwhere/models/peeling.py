@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import torch
@@ -70,5 +71,13 @@ def localise_sources(model: SCAV, features: Tensor, heard: Tensor, sources: int)
     if sources > 1:
         last = model.decouple(features, second, 1 - shares[:, -1])
         parts.append(Branches(last.features[:, 1:], last.embeddings[:, 1:]))
-    branches = Branches(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
-    return localisation(model.branch_similarity(branches), branches.embeddings)
+    return answer(
+        model, features, heard, Branches(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
+    )
+
+
+def answer(model: SCAV, features: Tensor, heard: Tensor, branches: Branches) -> Localisation:
+    """The model's own answer, however it makes one, from branches for any number of sources."""
+    decoupled = copy(model)
+    vars(decoupled).update(decouple=lambda *_: branches, spatial_prior=lambda similarity, _: similarity)
+    return decoupled.localise_heard(features, heard)
