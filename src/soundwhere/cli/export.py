@@ -13,7 +13,7 @@ DESCRIPTION = """\
 Write a model as one ONNX file and compare its answers with torch's.
 
 Examples:
-  soundwhere export --onnx                                       the built-in model as scav-tiny.onnx
+  soundwhere export --onnx                                       the built-in model as scav-mobile.onnx
   soundwhere export --onnx --model runs/first --out first.onnx --clip clip.mp4
   soundwhere clip.mp4 --model first.onnx                         localise with it (--runtime onnx or openvino)
 """
