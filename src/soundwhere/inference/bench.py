@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from soundwhere.models.scav import SCAV
 
 _PEAK_SIZE = 1024  # side of the matrices whose product is taken for the machine's peak
-_ROUNDS = 5  # of short measurements; the fastest counts
+_ROUNDS = 10  # of short measurements; the fastest counts
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
+import torch
+from torch.nn import functional as F
 
 from soundwhere.inference.footage import SoundWindows, level_db
-from soundwhere.media.image import normalise, resize
+from soundwhere.media.image import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from soundwhere.inference.footage import Footage
+    from soundwhere.types import Image, Waveform
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class Portion:
     images: Tensor
     shown: list[int]
     windows: list[int]
-    sounds: dict[int, NDArray[np.float32]]
+    sounds: dict[int, Waveform]
     levels_db: dict[int, float]
 
 
@@ -68,9 +69,15 @@ def portions(
             latest = windows[-1]
             yield Portion(
                 times_s=[frame.time_s for frame in part],
-                images=normalise(np.stack([resize(picture, size) for picture in pictures])),
+                images=normalise(torch.cat([_resized(picture, size) for picture in pictures]).movedim(1, -1)),
                 shown=shown,
                 windows=windows,
                 sounds=sounds,
                 levels_db={number: level_db(sound) for number, sound in sounds.items()},
             )
+
+
+def _resized(picture: Image, size: tuple[int, int]) -> Tensor:
+    """As `media.image.resize` to within 1 of 255, several times as fast, shape (1, 3, H, W), uint8."""
+    channels_last = torch.from_numpy(picture)[None].permute(0, 3, 1, 2)
+    return F.interpolate(channels_last, size=size, mode="bilinear", antialias=True).contiguous()

@@ -144,6 +144,7 @@ def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str]) -> Part:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or idle threads keep torch's waiting
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import av
 import numpy as np
 from av.error import FFmpegError
-from av.video.reformatter import Colorspace
+from av.video.reformatter import Colorspace, VideoReformatter
 
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import OutputError
@@ -82,6 +82,7 @@ class VideoWriter:
         self._crf = crf
         self._frames = 0
         self._last_tick = -1
+        self._converter = VideoReformatter()  # kept, for it makes tables
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -114,9 +115,8 @@ class VideoWriter:
         self._last_tick = max(round(elapsed_s / _TICKS), self._last_tick + 1)  # no two frames at one time
         odd = self._height % 2, self._width % 2
         even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24").reformat(
-            format="yuv420p", dst_colorspace=Colorspace.ITU709
-        )
+        rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
+        frame = self._converter.reformat(rgb, format="yuv420p", dst_colorspace=Colorspace.ITU709)
         frame.pts, frame.time_base = self._last_tick, _TICKS
         with self._writing():
             self._write_sound(elapsed_s)
@@ -149,6 +149,7 @@ class VideoWriter:
         )
         context = self._video.codec_context
         context.time_base = _TICKS
+        context.thread_type = "FRAME"  # encodes while the next frame is drawn; slices would make it wait
         context.gop_size = max(1, round(2 * self._fps))  # a key frame every two seconds, for those who jump about
         context.colorspace = context.color_primaries = context.color_trc = _BT709
         context.color_range = 1  # as television has it: 16 to 235

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from soundwhere.inference.footage import Footage, level_db
+from soundwhere.inference.portions import _resized, portions
+from soundwhere.media.audio import read_audio, window
+from soundwhere.media.image import normalise, resize
+from soundwhere.media.video import read_frames
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("size", [(720, 1280), (64, 96), (333, 501)])
+def test_pictures_are_resized_as_everywhere_else(size: tuple[int, int]) -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
+    ours = _resized(picture, (128, 192))[0].permute(1, 2, 0).numpy().astype(int)
+    assert np.abs(ours - resize(picture, (128, 192))).max() <= 1
+
+
+def test_every_frame_and_every_window_once(squares_path: Path) -> None:
+    footage = Footage.open(squares_path, start_s=1.0)
+    found = list(portions(footage, fps=10, hop_s=0.5, batch=8, size=(128, 256)))
+    assert [len(portion.times_s) for portion in found] == [8, 8, 8, 8, 8]
+    times = [time_s for portion in found for time_s in portion.times_s]
+    np.testing.assert_allclose(times, 1 + np.arange(40) / 10)
+    fresh = [number for portion in found for number in portion.sounds]
+    assert fresh == list(range(2, 11))
+    sound = read_audio(squares_path)
+    for portion in found:
+        for number, heard in portion.sounds.items():
+            np.testing.assert_allclose(heard, window(sound, number / 2), atol=1e-6)
+            assert portion.levels_db[number] == level_db(heard)
+        for time_s, number in zip(portion.times_s, portion.windows, strict=True):
+            assert abs(number / 2 - time_s) <= 0.25 + 1e-9
+        for time_s, row in zip(portion.times_s, portion.shown, strict=True):
+            picture = resize(read_frames(squares_path, [time_s])[0].image, (128, 256))
+            np.testing.assert_allclose(portion.images[row], normalise(picture), atol=0.02)
