@@ -7,13 +7,13 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from soundwhere.cli.batch import Desk, Outcome, Task, failed, print_summary
 from soundwhere.cli.crew import Died, work_through
-from soundwhere.cli.options import FLAG, named, parse, say
+from soundwhere.cli.options import FLAG, LocaliserOptions, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
 from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
 
@@ -37,7 +37,7 @@ Examples:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(LocaliserOptions):
     """Show where each sound of a video comes from.
 
     A clip whose result is finished (its folder holds result.json) is skipped unless --overwrite is given.
@@ -47,26 +47,16 @@ class Options:
     """Videos, folders of videos, patterns; photos with --audio."""
     out: Annotated[Path | None, named("DIR")] = None
     """Folder in which NAME.soundwhere/ is written for every clip; by default beside the clip."""
-    model: Annotated[str | None, named("MODEL")] = None
-    """Name of a model, or a file written by `soundwhere train`; by default the built-in model."""
     audio: Annotated[Path | None, named("FILE")] = None
     """Take the sound from this file."""
     formats: Annotated[str, tyro.conf.arg(metavar="FORMAT,...")] = ",".join(DEFAULT_FORMATS)
     """Any of mp4,png,json,csv,npz,coco,html; json is always written."""
-    fps: float = 5.0
-    """Frames analysed per second."""
     hop_s: float = 0.5
     """Seconds between windows of sound."""
-    sources: Annotated[int | None, named("K")] = None
-    """Sources to look for; by default as many as the model tells apart, which is 2."""
     start: Annotated[float, tyro.conf.arg(metavar="SECOND")] = 0.0
     """Second to begin at."""
     end: Annotated[float | None, named("SECOND")] = None
     """Second to end at."""
-    device: str = "auto"
-    """auto, cpu, cuda or cuda:N."""
-    runtime: Annotated[Literal["torch", "onnx", "openvino"] | None, named("torch|onnx|openvino")] = None
-    """What computes; onnx and openvino need a model written by `soundwhere export --onnx`."""
     squash: Annotated[bool, *FLAG] = False
     """Squash frames to squares, as the paper does, instead of keeping their shape."""
     smooth: Annotated[bool, *FLAG] = True
@@ -179,18 +169,8 @@ def _tell(outcome: Outcome, outcomes: list[Outcome], alone: bool) -> None:
 
 def _load(options: Options) -> Localiser:
     from soundwhere.inference.localiser import Localiser
-    from soundwhere.models.registry import DEFAULT
 
-    return Localiser(
-        options.model or DEFAULT,
-        options.device,
-        options.fps,
-        options.hop_s,
-        squash=options.squash,
-        smooth=options.smooth,
-        sources=options.sources,
-        runtime=options.runtime,
-    )
+    return Localiser(**options.localiser(), hop_s=options.hop_s, squash=options.squash, smooth=options.smooth)
 
 
 def _find(names: tuple[str, ...]) -> tuple[list[Path], list[Outcome]]:

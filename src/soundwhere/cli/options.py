@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
@@ -32,6 +33,28 @@ def parse(options: type[T], arguments: list[str], command: str, default: T | Non
 def named(metavar: str) -> Any:
     """For an option that may be left out: what stands for its value in the help, without a default of `None`."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocaliserOptions:
+    """What every command that localises clips lets people choose."""
+
+    model: Annotated[str | None, named("MODEL")] = None
+    """Name of a model, or a file written by `soundwhere train`; by default the built-in model."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    runtime: Annotated[Literal["torch", "onnx", "openvino"] | None, named("torch|onnx|openvino")] = None
+    """What computes; onnx and openvino need a model written by `soundwhere export --onnx`."""
+    fps: float = 5.0
+    """Frames analysed per second."""
+    sources: Annotated[int | None, named("K")] = None
+    """Sources to look for; by default as many as the model tells apart, which is 2."""
+
+    def localiser(self) -> dict[str, Any]:
+        """The same as keywords of `Localiser`, plain enough for JSON; what was left out keeps its default there."""
+        chosen = {"model": self.model, "runtime": self.runtime, "sources": self.sources}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        return {"device": self.device, "fps": self.fps, **given}
 
 
 def say(message: str) -> None:

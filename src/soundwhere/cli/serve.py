@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from soundwhere.cli.options import FLAG, named, parse
+from soundwhere.cli.options import FLAG, LocaliserOptions, parse
 from soundwhere.errors import ConfigError, MissingExtraError
 from soundwhere.files import make_folder
 
@@ -25,19 +25,13 @@ Examples:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(LocaliserOptions):
     """Open a page in the browser that localises the sounds of your clips."""
 
     folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
     """Folder with clips to pick from."""
     work: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("clips.soundwhere")
     """Folder for uploads and results."""
-    model: Annotated[str | None, named("MODEL")] = None
-    """Name of a model, or a file written by `soundwhere train`; by default the built-in model."""
-    device: str = "auto"
-    """auto, cpu, cuda or cuda:N."""
-    fps: float = 5.0
-    """Frames analysed per second."""
     limit_mb: int = 2000
     """Size of the largest upload in megabytes."""
     host: str = "127.0.0.1"
@@ -64,8 +58,7 @@ def run(arguments: list[str]) -> int:
     from soundwhere.media.container import VIDEO_SUFFIXES
     from soundwhere.serve.jobs import Jobs, Shelf
 
-    Settings(fps=options.fps)  # complains now rather than with the first clip
-    localiser = {"device": options.device, "fps": options.fps} | ({"model": options.model} if options.model else {})
+    Settings(fps=options.fps, sources=options.sources)  # complains now rather than with the first clip
     key = "" if options.host in LOOPBACK else _key(options.work)
 
     def ready(address: str) -> None:
@@ -77,7 +70,7 @@ def run(arguments: list[str]) -> int:
         serve(
             Jobs(options.work / "jobs"),
             None if options.folder is None else Shelf(options.folder, VIDEO_SUFFIXES),
-            localiser,
+            options.localiser(),
             options.host,
             options.port,
             options.limit_mb * 1_000_000,

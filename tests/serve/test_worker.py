@@ -1,0 +1,56 @@
+"""Jobs with the real worker and a built-in model, over HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture(scope="module")
+def client(start: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    work = tmp_path_factory.mktemp("worker") / "work"
+    server = start(work, "--model", "scav-tiny", "--runtime", "torch", "--sources", "3", "--fps", "2")
+    with httpx.Client(base_url=server.address) as client:
+        yield client
+    assert server.end() == 0
+
+
+def localised(client: httpx.Client, movie: Path, name: str, until: Until) -> str:
+    """Upload a clip under a name, wait until it is done, and return the address of its job."""
+    number = client.post("/api/uploads", params={"name": name}, content=movie.read_bytes()).json()["id"]
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] not in ("waiting", "working"))
+    assert client.get(f"/api/jobs/{number}").json()["state"] == "done"
+    return f"/api/jobs/{number}"
+
+
+def test_jobs_are_done_as_the_command_says(client: httpx.Client, movie: Path, until: Until) -> None:
+    job = localised(client, movie, "clip.mp4", until)
+    result = client.get(f"{job}/files/result.json").json()
+    assert (result["settings"]["sources"], result["settings"]["fps"]) == (3, 2)
+    assert [source["number"] for source in result["sources"]] == [1, 2, 3]
+    assert len(client.get(f"{job}/player").json()["sources"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--runtime", "openvino"], "The runtime openvino cannot run "),
+        (["--runtime", "torch", "--model", "a.onnx"], "The runtime torch cannot run a.onnx."),
+        (["--sources", "8"], "Give --sources from 1 to 7."),
+    ],
+)
+def test_what_no_job_could_be_done_with_ends_the_server(options: list[str], says: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "soundwhere", "serve", "--no-browser", "--port", "0", *options]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert answer.returncode == 2
+    assert says in answer.stderr
