@@ -54,14 +54,14 @@ def unpacked(text: str) -> np.ndarray:
 
 
 def test_the_data_say_what_the_result_says(result: Result) -> None:
-    data = player_data(result, "<name>")
+    data = player_data(result)
     maps = unpacked(data["maps"]).reshape(result.maps.shape)
     low, high = (part(result.maps.astype(float), axis=(2, 3)) for part in (np.min, np.max))
     for time, source in ((3, 0), (5, 1), (20, 0)):
         middle = (low[time, source] + high[time, source]) / 2
         upper = np.clip((result.maps[time, source] - middle) / max(high[time, source] - middle, 1e-6), 0, 1)
         np.testing.assert_allclose(maps[time, source], upper, atol=0.01)
-    assert data["title"] == "<name>"
+    assert data["title"] == "squares.mp4"
     for number, source in enumerate(data["sources"]):
         np.testing.assert_allclose(unpacked(source["confidence"]), result.confidence[:, number], atol=0.003)
         assert [letter == "1" for letter in source["sounding"]] == result.sounding[:, number].tolist()

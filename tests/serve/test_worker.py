@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import io
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -11,7 +15,6 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     Until = Callable[[Callable[[], bool]], None]
 
@@ -39,6 +42,32 @@ def test_jobs_are_done_as_the_command_says(client: httpx.Client, movie: Path, un
     assert (result["settings"]["sources"], result["settings"]["fps"]) == (3, 2)
     assert [source["number"] for source in result["sources"]] == [1, 2, 3]
     assert len(client.get(f"{job}/player").json()["sources"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("Große Trommel 太鼓 🥁.mp4", "Große Trommel 太鼓 🥁.mp4"),
+        ("<script>alert('1')<\\script>.mp4", "script>.mp4"),
+        ("<script>alert('1') & $data.mp4", "<script>alert('1') & $data.mp4"),
+        ("../../work/../<img src=x>.mp4", "<img src=x>.mp4"),
+        ("..", ".."),
+    ],
+)
+def test_results_carry_the_name_that_the_upload_came_with(
+    client: httpx.Client, movie: Path, until: Until, given: str, name: str
+) -> None:
+    job = localised(client, movie, given, until)
+    assert client.get(f"{job}/files/result.json").json()["file"] == name
+    assert {image["file_name"] for image in client.get(f"{job}/files/coco.json").json()["images"]} == {name}
+    assert client.get(f"{job}/player").json()["title"] == name
+    page = client.get(f"{job}/files/index.html").text
+    assert f"<h1>{html.escape(name)}</h1>" in page
+    assert not any(tag in page for tag in ("<script>alert", "<img src=x"))
+    archive = zipfile.ZipFile(io.BytesIO(client.get(f"{job}/everything").content))
+    top = {Path(inside).parts[0] for inside in archive.namelist()}
+    assert len(top) == 1
+    assert top.pop() not in ("..", ".", "/")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def to_coco(result: Result) -> dict[str, Any]:
     of its map at the size of the picture, as packed run lengths, with the box around it and the confidence as score.
     """
     height, width = result.size
-    name = result.path.name
+    name = result.footage.name
     images = [
         {"id": frame, "file_name": name, "width": width, "height": height, "time_s": round(float(time_s), 4)}
         for frame, time_s in enumerate(result.times, 1)

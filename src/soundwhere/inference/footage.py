@@ -35,6 +35,7 @@ class Footage:
 
     Attributes:
         info: What the file with the picture holds.
+        name: What people call the clip: for them to read, never a path.
         sound: The file with the sound, which may be the same.
         sound_words: That sound in words, such as `stereo 48 kHz`.
         start_s: Where the part begins, in seconds.
@@ -42,6 +43,7 @@ class Footage:
     """
 
     info: MediaInfo
+    name: str
     sound: Path
     sound_words: str
     start_s: float
@@ -49,7 +51,12 @@ class Footage:
 
     @classmethod
     def open(
-        cls, path: Path | str, audio: Path | str | None = None, start_s: float = 0.0, end_s: float | None = None
+        cls,
+        path: Path | str,
+        audio: Path | str | None = None,
+        start_s: float = 0.0,
+        end_s: float | None = None,
+        name: str | None = None,
     ) -> Self:
         """Look at a clip and make sure that there are a picture and a sound.
 
@@ -58,6 +65,7 @@ class Footage:
             audio: Another file to take the sound from; a photo needs one and lasts as long.
             start_s: Where to begin.
             end_s: Where to end; by default, and at the latest, where the video (or the recording of a photo) ends.
+            name: What people call the clip; by default the name of its file.
 
         Raises:
             MediaError: A file cannot be read or lacks a stream.
@@ -80,7 +88,7 @@ class Footage:
                 f"From {start_s:g} s to {until} there is nothing of {path}, which lasts {length_s:.1f} s.",
                 "Give --start and --end within the clip, the start first.",
             )
-        return cls(info, heard.path, heard.sound, start_s, stop_s)
+        return cls(info, name or info.path.name, heard.path, heard.sound, start_s, stop_s)
 
     @property
     def path(self) -> Path:

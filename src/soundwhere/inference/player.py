@@ -26,20 +26,15 @@ SCHEMA: Final = "soundwhere-player-1"
 _COLUMNS = 1200  # of the waveform, about one per pixel
 
 
-def player_data(result: Result, title: str | None = None) -> dict[str, Any]:
-    """Everything the player shows but the video and the files.
-
-    Args:
-        result: What was found.
-        title: What the clip is called; by default the name of its file.
-    """
+def player_data(result: Result) -> dict[str, Any]:
+    """Everything the player shows but the video and the files."""
     footage, settings = result.footage, result.settings
     whole = footage.start_s == 0 and footage.end_s >= footage.info.duration_s
     part = "" if whole else f", {clock(footage.start_s)} to {clock(footage.end_s)} of it"
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "title": footage.path.name if title is None else title,
+        "title": footage.name,
         "facts": footage.describe() + part,
         "model": result.model.name,
         "analysis": f"{result.fps:g} frames per second, a window of sound every {settings.hop_s:g} s",

@@ -122,7 +122,7 @@ def to_json(result: Result) -> dict[str, Any]:
     footage = result.footage
     return {
         "schema": SCHEMA,
-        "file": footage.path.name,
+        "file": footage.name,
         "audio": None if footage.sound == footage.path else footage.sound.name,
         "sound": footage.sound_words,
         "width": footage.info.width,

@@ -46,9 +46,9 @@ def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.writers import write_formats
 
-    footage = Footage.open(clip)
+    footage = Footage.open(clip, name=name)
     result = localiser.localise_footage(footage, _Progress(tell, "localising"))
-    data, plain = player_data(result, name), plain_video(footage, folder)
+    data, plain = player_data(result), plain_video(footage, folder)
     with finished_folder(folder / RESULT, overwrite=True) as temporary:
         others = tuple(form for form in FORMATS if form != "html")
         write_formats(result, temporary, others, _Progress(tell, "writing"))
