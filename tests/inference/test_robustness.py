@@ -13,6 +13,8 @@ from PIL import Image
 
 from soundwhere.errors import MediaError
 from soundwhere.inference.localiser import Localiser
+from soundwhere.inference.plain import plain_video
+from soundwhere.inference.writers import to_json
 from soundwhere.media.audio import read_audio
 from soundwhere.media.video import probe, read_frames
 
@@ -44,6 +46,7 @@ def write_scene(
     size: tuple[int, int] = (96, 192),
     times_s: Sequence[float] = EVEN,
     sound_s: tuple[float, float] = (0.0, SECONDS),
+    pixel: Fraction = Fraction(0),
     **options: str,
 ) -> Path:
     """Write the scene with a tone of RMS 0.2 from sound_s[0] to sound_s[1]."""
@@ -51,6 +54,7 @@ def write_scene(
     with av.open(path, "w") as container:
         video = container.add_stream(codec, rate=10, width=width, height=height, pix_fmt=form, options=options)
         video.codec_context.time_base = video.time_base = Fraction(1, 1000)
+        video.codec_context.sample_aspect_ratio = pixel  # 0: not told
         audio = container.add_stream(sound, rate=rate, layout=layout)
         for time_s in times_s:
             frame = av.VideoFrame.from_ndarray(scene(height, width), format="rgb24").reformat(format=form)
@@ -148,6 +152,27 @@ def test_a_turned_telephone(localiser: Localiser, tmp_path: Path, turn: int, mat
     result.save(tmp_path / "out", ["mp4"])
     shown, drawn = (read_frames(p, [1.0])[0].image for p in (path, tmp_path / "out" / "overlay.mp4"))
     assert shown.shape == drawn.shape  # turned once, not twice
+
+
+def test_pixels_that_are_not_square(localiser: Localiser, tmp_path: Path) -> None:
+    """As on a disc: everything is in the picture as displayed, and the overlay and the page's clip have its shape."""
+    path = write_scene(tmp_path / "disc.mp4", form="yuv420p", size=(96, 120), pixel=Fraction(64, 45))
+    result = localiser.localise(path)
+    assert result.size == (96, 171)  # 16:9
+    assert result.maps.shape[-2:] == (4, 7)
+    check_scene(result)
+    result.save(tmp_path / "out", ["mp4", "json", "html"])
+    assert (to_json(result)["width"], to_json(result)["height"]) == (171, 96)
+    plain = plain_video(result.footage, tmp_path)
+    assert plain.path != path
+    for written in (tmp_path / "out" / "overlay.mp4", plain.path):
+        with av.open(written) as container:
+            stream = container.streams.video[0]
+            assert (stream.width, stream.height) == (172, 96)
+            assert stream.sample_aspect_ratio in (None, 1)
+    picture = read_frames(tmp_path / "out" / "overlay.mp4", [1.0])[0].image
+    assert picture[80, 10].min() > 220  # white below the red part ...
+    assert picture[80, 140, 2] > picture[80, 140, 0] + 40  # ... and blue in the right quarter
 
 
 def test_sound_shorter_than_the_picture(localiser: Localiser, tmp_path: Path) -> None:

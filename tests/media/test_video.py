@@ -11,12 +11,15 @@ from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media.video import clock, probe, read_frames, require_streams, stream_frames
 
 
-def write_video(path, times_s, codec="libx264", form="yuv420p", size=(48, 64), sound_s=None, muxer=None, **options):
+def write_video(
+    path, times_s, codec="libx264", form="yuv420p", size=(48, 64), sound_s=None, muxer=None, pixel=0, **options
+):
     """Frame i is of grey 10 + 5 * i with a red upper left corner, shown from times_s[i]; sound_s=(start, end) hums."""
     height, width = size
     with av.open(path, "w", options=muxer or {}) as container:
         video = container.add_stream(codec, rate=10, width=width, height=height, pix_fmt=form)
         video.options = options
+        video.codec_context.sample_aspect_ratio = Fraction(pixel)  # 0: not told
         video.codec_context.time_base = video.time_base = Fraction(1, 100 if codec == "gif" else 1000)
         audio = container.add_stream("aac", rate=16_000, layout="mono") if sound_s else None
         for index, time_s in enumerate(times_s):
@@ -130,21 +133,59 @@ def test_frames_at_given_times(tmp_path, suffix, codec):
     assert read_frames(path, []) == []
 
 
-@pytest.mark.parametrize(("turn", "matrix"), [(-90, (0, 1, -1, 0)), (180, (-1, 0, 0, -1)), (90, (0, -1, 1, 0))])
-def test_rotation_is_applied(tmp_path, turn, matrix):
-    path = write_video(tmp_path / "a.mp4", EVEN[:3])
+def turn(path, matrix):
+    """Have an mp4 say that its picture is turned."""
     data = bytearray(path.read_bytes())
     at = data.index(b"tkhd") + 4 + 40  # the matrix of the track header: a b u c d v x y w
     a, b, c, d = (value * 0x10000 for value in matrix)
     data[at : at + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 0x4000_0000)
     path.write_bytes(data)
+
+
+@pytest.mark.parametrize(("degrees", "matrix"), [(-90, (0, 1, -1, 0)), (180, (-1, 0, 0, -1)), (90, (0, -1, 1, 0))])
+def test_rotation_is_applied(tmp_path, degrees, matrix):
+    path = write_video(tmp_path / "a.mp4", EVEN[:3])
+    turn(path, matrix)
     frame = next(stream_frames(path))
-    height, width = (48, 64) if turn == 180 else (64, 48)
+    height, width = (48, 64) if degrees == 180 else (64, 48)
     assert frame.image.shape == (height, width, 3)
-    corner = {-90: (4, width - 5), 180: (height - 5, width - 5), 90: (height - 5, 4)}[turn]
+    corner = {-90: (4, width - 5), 180: (height - 5, width - 5), 90: (height - 5, 4)}[degrees]
     red, green, _ = frame.image[corner]
     assert red > 200 > 60 > green
     assert (probe(path).height, probe(path).width) == (height, width)
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "size", "pixel", "displayed"),
+    [
+        ("disc.mkv", "libx264", (576, 720), "16/15", (576, 768)),
+        ("camera.dv", "dvvideo", (576, 720), "64/45", (576, 1024)),
+        ("american.avi", "mpeg4", (480, 720), "8/9", (540, 720)),
+        ("tv.ts", "libx264", (480, 720), "32/27", (480, 853)),
+        ("web.mp4", "libx264", (48, 64), "4/3", (48, 85)),
+        ("nearly.mkv", "libx264", (48, 64), "640/641", (48, 64)),
+        ("absurd.mkv", "libx264", (48, 64), "5/1", (48, 64)),
+    ],
+)
+def test_pixels_that_are_not_square(tmp_path, name, codec, size, pixel, displayed):
+    path = write_video(tmp_path / name, [0, 0.04, 0.08], codec, size=size, pixel=pixel)
+    with av.open(path) as container:
+        assert container.streams.video[0].sample_aspect_ratio == Fraction(pixel)
+    assert (probe(path).height, probe(path).width) == displayed
+    for frame in stream_frames(path):
+        assert frame.image.shape == (*displayed, 3)
+        red = (frame.image[..., 0] > 128) & (frame.image[..., 1] < 128)  # a quarter of the width and of the height
+        assert (red.any(1).sum() / displayed[0], red.any(0).sum() / displayed[1]) == pytest.approx(
+            (0.25, 0.25), abs=0.02
+        )
+
+
+def test_pixels_that_are_not_square_in_a_turned_picture_and_a_palette(tmp_path):
+    path = write_video(tmp_path / "a.mp4", EVEN[:3], pixel="3/2")
+    turn(path, (0, 1, -1, 0))
+    assert next(stream_frames(path)).image.shape == (96, 48, 3)
+    path = write_video(tmp_path / "a.gif", EVEN[:3], "gif", "rgb8", pixel=2)
+    assert next(stream_frames(path)).image.shape == (48, 128, 3)
 
 
 def test_odd_sizes(tmp_path):

@@ -53,7 +53,8 @@ def playable(footage: Footage) -> Path | None:
         if picture is None or sound is None or abs((container.start_time or 0) / 1e6) > _LATEST_START_S:
             return None
         codecs = picture.codec_context.codec.canonical_name, sound.codec_context.codec.canonical_name
-        plays = codecs[0] in pictures and codecs[1] in sounds and picture.codec_context.pix_fmt in _COLOURS
+        square = media.displayed_size(picture) == (picture.codec_context.width, picture.codec_context.height)
+        plays = codecs[0] in pictures and codecs[1] in sounds and picture.codec_context.pix_fmt in _COLOURS and square
     return footage.path if plays else None
 
 

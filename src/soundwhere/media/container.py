@@ -26,6 +26,7 @@ VIDEO_SUFFIXES: Final = frozenset(
 _REMEDY = "Give a video that plays, such as an mp4, mov, mkv, webm or gif, or a sound file."
 SEEK_MARGIN_S: Final = 1.0  # decoders need a run-up: reordered frames, overlapping sound packets
 _LEAST_BYTES_PER_S = 20  # a time beyond what a file has bytes for, at this rate after a minute, is damage
+_PIXEL_SHAPES = (1.01, 4)  # pixels less wide or high than this count as square, those more as damage
 _RATES_HZ = (1_000, 1_000_000)  # sound outside of this range is damage, too
 
 
@@ -73,6 +74,18 @@ def picture_stream(container: InputContainer) -> VideoStream | None:
 def sound_stream(container: InputContainer) -> AudioStream | None:
     """The first audio stream that has a decoder, or none."""
     return next((stream for stream in container.streams.audio if stream.codec_context is not None), None)
+
+
+def displayed_size(stream: VideoStream) -> tuple[int, int]:
+    """Width and height of the picture in square pixels, before it is rotated.
+
+    Television and discs store pixels that are not square: the side that comes out too short is lengthened.
+    """
+    width, height = stream.codec_context.width, stream.codec_context.height
+    ratio = float(stream.sample_aspect_ratio or 1)
+    if not _PIXEL_SHAPES[0] < max(ratio, 1 / ratio) <= _PIXEL_SHAPES[1]:
+        return width, height
+    return (round(width * ratio), height) if ratio > 1 else (width, round(height / ratio))
 
 
 def is_audible(rate_hz: int) -> bool:

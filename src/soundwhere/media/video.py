@@ -119,8 +119,9 @@ def stream_frames(
     """Frames in order, in constant memory.
 
     Args:
-        path: Video or photo. Rotation is applied, transparent parts are black, damaged frames are skipped. Where the
-            size changes on the way, as it does in recorded calls, frames are brought to that of the beginning.
+        path: Video or photo. Rotation is applied, pixels are made square, transparent parts are black, damaged frames
+            are skipped. Where the size changes on the way, as it does in recorded calls, frames are brought to that of
+            the beginning.
         fps: With it, the frame on display at start_s, start_s + 1 / fps, ... (the first frame before it appears, the
             last frame after it ended). Without, every frame at its own time.
         start_s: Time to begin at, in seconds on the same clock as `read_audio`.
@@ -187,7 +188,7 @@ def _pictures(path: Path, start_s: float) -> Pictures:
         stream = media.picture_stream(container)
         if stream is None:
             raise media.no_picture(path, media.describe_streams(container))
-        size = stream.codec_context.width, stream.codec_context.height
+        size = media.displayed_size(stream)
         if size[0] * size[1] > MOST_PIXELS:
             raise MediaError(f"{path} claims to have a picture of {size[0]}x{size[1]}.", "Scale it down first.")
         stream.thread_type = "AUTO"
@@ -223,13 +224,12 @@ def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool
 
 def _to_rgb(frame: VideoFrame, size: tuple[int, int]) -> Image:
     """A decoded frame as it is displayed: of the stream's size (width, height), upright, transparent parts black."""
-    if all(size) and (frame.width, frame.height) != size:
-        frame = frame.reformat(*size)
+    width, height = size if all(size) else (frame.width, frame.height)
     if frame.format.has_palette or any(component.is_alpha for component in frame.format.components):
-        rgba = frame.to_ndarray(format="rgba").astype(np.uint16)
+        rgba = frame.to_ndarray(format="rgba", width=width, height=height).astype(np.uint16)
         image: Image = ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
     else:
-        image = cast("Image", frame.to_ndarray(format="rgb24"))
+        image = cast("Image", frame.to_ndarray(format="rgb24", width=width, height=height))
     turns = round(frame.rotation / 90) % 4  # counterclockwise, as numpy's
     return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
 
