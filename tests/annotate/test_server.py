@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -195,6 +197,21 @@ def test_the_next_frames_are_made_ready_meanwhile(ann: Person, project: Project)
     while time.monotonic() < end and len(list((project.root / "candidates").rglob("*.json"))) < wanted:
         time.sleep(0.05)
     assert len(list((project.root / "candidates").rglob("*.json"))) >= wanted
+
+
+def test_the_server_starts_without_torch(project: Project) -> None:
+    code = """
+import sys
+import soundwhere.cli.annotate
+from pathlib import Path
+from soundwhere.annotate.project import Project
+from soundwhere.annotate.segmenter.protocol import open_segmenter
+from soundwhere.annotate.server import make_app
+make_app(Project(Path(sys.argv[1])), open_segmenter("simple"))
+print("torch" in sys.modules)
+"""
+    answer = subprocess.run([sys.executable, "-c", code, project.root], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "False"
 
 
 def test_killing_the_server_loses_nothing_it_confirmed(project: Project, start: Callable[..., Any]) -> None:
