@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from soundwhere.config import Config
+    from soundwhere.data.strength import StrengthPairs
+    from soundwhere.models.strength import StrengthHead
 
 
 def same(one: Path, other: Path) -> bool:
@@ -124,6 +127,7 @@ def test_leftovers_of_a_killed_run_are_cleared(config: Config, tmp_path: Path) -
         ("data", {"mixtures": "native"}, "native mixtures have none"),
         ("data", {"source": "folder"}, "needs a folder"),
         ("loss", {"teacher": "strength"}, "needs clips"),
+        ("model", {"maps": "shaped"}, "need clips"),
         ("loss", {"cross_sample_negatives": True}, "belong to the paper's stage-2 loss"),
         ("model", {"audio_weights": "visual", "audio": "compact"}, "cannot start from the weights of the visual one"),
     ],
@@ -144,6 +148,38 @@ def test_full_training_gives_stage_two_ears_of_its_own(config: Config, tmp_path:
     one = read_model(tmp_path / "stage-one.safetensors")
     assert torch.equal(next(model.audio.parameters()), next(one.audio.parameters()))
     assert not torch.equal(next(model.second_audio.parameters()), next(one.audio.parameters()))
+
+
+def test_the_strength_head_is_fitted_once_and_kept(
+    config: Config, clip_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    films, fits = tmp_path / "films", []
+    films.mkdir()
+    for number in range(4):
+        shutil.copy(clip_path, films / f"{number}.mp4")
+
+    def counted(head: StrengthHead, pairs: StrengthPairs, seed: int, progress: object) -> float:
+        fits.append(len(pairs))
+        torch.nn.init.constant_(head.layers[-1].bias, 0.25)
+        return 0.0
+
+    monkeypatch.setattr(module, "fit_strength", counted)
+    config = replace(
+        config,
+        model=replace(config.model, maps="shaped", freeze_visual=True),
+        data=replace(config.data, source="folder", root=films, silent=1, cache=tmp_path / "cache"),
+    )
+    first = train(config, tmp_path / "first")
+    assert fits == [4]
+    two = replace(config, train=replace(config.train, stage="two"))
+    again = train(two, tmp_path / "again", start=first)
+    assert fits == [4]  # the one it started from is good enough
+    train(replace(two, train=replace(two.train, steps_two=3)), tmp_path / "again", resume=True)
+    assert fits == [4]
+    for path in (first, again):
+        head = read_model(path).strength
+        assert head is not None
+        assert head.layers[-1].bias.item() == 0.25
 
 
 @pytest.fixture

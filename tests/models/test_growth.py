@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from soundwhere.models.growth import grow, peel
@@ -45,3 +47,16 @@ def test_maps_stay_between_0_and_1(similarity: Tensor) -> None:
     assert maps.min() >= 0
     assert maps.max() <= 1
     assert grow(similarity, torch.zeros(2, 4, 3, 3)).isfinite().all()
+
+
+@given(st.integers(0, 100), st.sampled_from([(1, 3), (2, 2), (3, 1)]))
+def test_in_a_picture_of_frames_every_map_keeps_to_one_of_its_own(seed: int, grid: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    similarity = torch.rand(2, 6, 6, generator=generator)
+    maps = peel(similarity, torch.rand(2, 4, 6, 6, generator=generator), 2, grid)
+    frames = maps.reshape(2, 2, grid[0], 6 // grid[0], grid[1], 6 // grid[1]).amax((3, 5)).flatten(2)
+    assert ((frames > 0).sum(2) == 1).all()
+    assert (frames.argmax(2)[:, 0] != frames.argmax(2)[:, 1]).all()
+    best = similarity.reshape(2, grid[0], 6 // grid[0], grid[1], 6 // grid[1]).amax((2, 4)).flatten(1)
+    assert torch.equal(frames.argmax(2), best.topk(2).indices)
+    torch.testing.assert_close(frames.amax(2), best.topk(2).values)

@@ -221,6 +221,8 @@ def _answers(
         own, swapped = (model.localise(Batch(sound, features=features)).similarity.float().cpu() for sound in sounds)
         answers[name] = own, swapped
         if name == ALONE:
-            maps = [peel(stage_one_similarity(model, features, sound), features, SOURCES).cpu() for sound in sounds]
+            maps = [
+                peel(stage_one_similarity(model, features, sound), features, SOURCES, grid).cpu() for sound in sounds
+            ]
             answers[PEEL] = maps[0], maps[1]
     return answers

@@ -47,17 +47,17 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
         peak = bench.peak_flop_per_s()
         print(f"{name}: {footage.describe()}, {fps:g} frames a second analysed, {torch.get_num_threads()} threads")
         print(f"\n{'':<12}{'seconds':>9}{'frames/s':>10}{'x plain':>9}{'single forward':>16}{'largest difference':>20}")
-        maps, seconds = _take_turns(model, localisers, footage, fps)
-        for runtime, passed_s in seconds.items():
+        maps, times_s = _take_turns(model, localisers, footage, fps)
+        for runtime, passed_s in times_s.items():
             speed = (
-                f"{runtime:<12}{passed_s:>9.2f}{len(maps) / passed_s:>10.1f}{seconds['plain loop'] / passed_s:>9.1f}"
+                f"{runtime:<12}{passed_s:>9.2f}{len(maps) / passed_s:>10.1f}{times_s['plain loop'] / passed_s:>9.1f}"
             )
             if runtime in localisers:
                 localiser = localisers[runtime]
                 single = 1 / bench.single_forward_s(localiser.model, model)
                 speed += f"{single:>10.1f} fr/s{bench.difference(localiser, footage, maps):>20.1e}"
             print(speed)
-        runtime = min(localisers, key=seconds.__getitem__)
+        runtime = min(localisers, key=times_s.__getitem__)
         localiser = localisers[runtime]
         print(f"the paper's single forward pass on an A100: {_PAPER_FPS} frames/s")
         result = localiser.localise(clip)

@@ -11,7 +11,7 @@ from soundwhere.data.features import FeatureCache, encoder_id
 from soundwhere.data.folder import FolderClips
 from soundwhere.data.mixtures import Mixtures, NativeScenes, PoolPictures
 from soundwhere.data.real_duet import RealDuet
-from soundwhere.data.strength import feature_strength
+from soundwhere.data.strength import StrengthPairs, feature_strength
 from soundwhere.data.synthetic.clips import WorldClips
 from soundwhere.data.synthetic.draws import SyntheticDraws, render
 from soundwhere.data.synthetic.world import World
@@ -60,29 +60,15 @@ def make_draws(
         return SyntheticDraws(scenes, sources, data.gain_db, seed)
     clips = make_clips(data, frame_px)
     frozen = model.config.freeze_visual
-    encoder = encoder_id(model.config.visual + "-fine" * model.config.fine_grid, model.visual)
-    device = next(model.visual.parameters()).device
-
-    def encode(pictures: Tensor) -> Tensor:
-        features: Tensor = model.visual(pictures.to(device))
-        return features
-
-    def cache(pictures: Pictures, side: int | None) -> FeatureCache:
-        features = FeatureCache(data.cache, encoder, side)
-        features.fill(pictures, encode, progress=progress)
-        return features
-
+    caches = _Caches(data, model, progress)
     if data.mixtures == "native":
-        features = cache(clips, frame_px) if frozen else None
+        features = caches.features(clips, frame_px) if frozen else None
         return NativeScenes(
             clips, batch_size=batch_size, seed=seed, gain_db=data.gain_db, frame_px=frame_px, features=features
         )
     several = sources > 1
     whole = several and data.pool > 0
-    strength = None
-    if several and config.loss.stage_two == "distil" and config.loss.teacher == "strength":
-        strength = FeatureCache(data.cache, f"{encoder}-strength", frame_px)
-        strength.fill(clips, lambda pictures: feature_strength(pictures, encode), progress=progress)
+    taught = several and config.loss.stage_two == "distil" and config.loss.teacher == "strength"
     mixtures = Mixtures(
         clips,
         batch_size=batch_size,
@@ -96,12 +82,51 @@ def make_draws(
         interference=0 if several else data.interference,
         frame_px=frame_px,
         pool=data.pool if several else 0,
-        features=cache(clips, frame_px) if frozen and not whole else None,
-        strength=strength,
+        features=caches.features(clips, frame_px) if frozen and not whole else None,
+        strength=caches.strength(clips, frame_px) if taught else None,
     )
     if frozen and whole:
-        mixtures.features = cache(PoolPictures(mixtures), None)
+        mixtures.features = caches.features(PoolPictures(mixtures), None)
     return mixtures
+
+
+def make_strength_pairs(
+    config: Config, model: Seeing, progress: Callable[[int, int], None] | None = None
+) -> StrengthPairs:
+    """What a strength head is fitted to: the frames of single clips. The arguments are those of `make_draws`."""
+    frame_px = model.config.frame_px
+    clips = make_clips(config.data, frame_px)
+    caches = _Caches(config.data, model, progress)
+    keys = sorted({clips.key(index) for index in range(len(clips))})
+    return StrengthPairs(keys, caches.features(clips, frame_px), caches.strength(clips, frame_px))
+
+
+class _Caches:
+    """What a frozen encoder makes of pictures, computed where it is missing."""
+
+    def __init__(self, data: DataConfig, model: Seeing, progress: Callable[[int, int], None] | None) -> None:
+        self._folder = data.cache
+        self._encoder = encoder_id(model.config.visual + "-fine" * model.config.fine_grid, model.visual)
+        self._visual = model.visual
+        self._device = next(model.visual.parameters()).device
+        self._progress = progress
+
+    def features(self, pictures: Pictures, side: int | None) -> FeatureCache:
+        """Features of pictures, squashed to a side or as they are."""
+        return self._filled(FeatureCache(self._folder, self._encoder, side), pictures, self._encode)
+
+    def strength(self, frames: Pictures, side: int) -> FeatureCache:
+        """Feature strength of single frames."""
+        cache = FeatureCache(self._folder, f"{self._encoder}-strength", side)
+        return self._filled(cache, frames, lambda images: feature_strength(images, self._encode))
+
+    def _filled(self, cache: FeatureCache, pictures: Pictures, encode: Callable[[Tensor], Tensor]) -> FeatureCache:
+        cache.fill(pictures, encode, progress=self._progress)
+        return cache
+
+    def _encode(self, images: Tensor) -> Tensor:
+        features: Tensor = self._visual(images.to(self._device))
+        return features
 
 
 # Worlds whose things join the clips have seeds of their own: no picture and no sound of theirs is ever scored.

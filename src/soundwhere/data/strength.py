@@ -15,9 +15,13 @@ from torch.nn import functional as F
 from soundwhere.constants import ENCODER_STRIDE_PX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
+
+    from soundwhere.data.features import FeatureCache
 
 # Sides at which a frame is seen, as a share of its own.
 SCALES = (5 / 7, 1.0, 10 / 7, 2.0)
@@ -48,3 +52,19 @@ def feature_strength(images: Tensor, encode: Callable[[Tensor], Tensor]) -> Tens
         total += strength / strength.amax((-2, -1), keepdim=True).clamp_min(1e-6)
     pooled = F.avg_pool2d(total, CELL_PX)
     return pooled / pooled.amax((-2, -1), keepdim=True).clamp_min(1e-6)
+
+
+class StrengthPairs:
+    """Single frames as the strength head sees them: features at one scale (C, h, w), and their strength (1, n, m)."""
+
+    def __init__(self, keys: Sequence[str], features: FeatureCache, strength: FeatureCache) -> None:
+        self._keys = keys
+        self._features = features
+        self._strength = strength
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, index: int) -> tuple[NDArray[np.float16], NDArray[np.float16]]:
+        key = self._keys[index]
+        return self._features.get(key), self._strength.get(key)

@@ -203,8 +203,8 @@ class ModelProbe:
         if not self._single:
             first, misled = (stage_one_similarity(self.model, seen, each.mixture) for each in (batch, other))
             answers |= {
-                f"{self.label}, peel": peel(first, seen, SOURCES).float().cpu(),
-                f"{self.label}, peel, audio-shuffled": peel(misled, seen, SOURCES).float().cpu(),
+                f"{self.label}, peel": peel(first, seen, SOURCES, self._grid).float().cpu(),
+                f"{self.label}, peel, audio-shuffled": peel(misled, seen, SOURCES, self._grid).float().cpu(),
                 f"{self.label}, solo sounds": self._solos(seen, scenes),
             }
         if self._negatives:

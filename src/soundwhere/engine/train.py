@@ -16,11 +16,12 @@ import torch
 from soundwhere import distributed
 from soundwhere.config import changed_settings, to_dict
 from soundwhere.data.draws import batches
-from soundwhere.data.sources import data_root, make_draws
+from soundwhere.data.sources import data_root, make_draws, make_strength_pairs
 from soundwhere.engine.checkpoint import Progress, read_progress, restore, save_checkpoint
 from soundwhere.engine.journal import METRICS, Journal, preparing
 from soundwhere.engine.loop import make_optimiser, run_stage
 from soundwhere.engine.sheet import write_sheet
+from soundwhere.engine.strength import fit_strength
 from soundwhere.errors import ConfigError
 from soundwhere.files import make_folder, remove_partial, write_json
 from soundwhere.models.encoders.weights import load_weights
@@ -84,9 +85,10 @@ class Run:
         torch.manual_seed(self.config.train.seed)
         settings = self.config.model
         self.model = SCAV(settings)
+        self.fit_head = self.model.strength is not None
         if self.resumed is None:
             if start is not None:
-                start_from(self.model, start)
+                self.fit_head &= start_from(self.model, start).strength is None
             else:
                 self._load_pretrained(settings, download)
         make_folder(folder)
@@ -135,6 +137,8 @@ class Run:
         if self.resumed is not None and self.resumed.stage == stage:
             progress = self.resumed
             restore(self.latest, self.model, optimiser)
+        elif self.fit_head and stage != "one":
+            self._fit_strength()
 
         self._keep_copy(progress)
         phases = list(self._phases(stage, steps))
@@ -175,6 +179,14 @@ class Run:
         config = replace(self.config, train=self.config.train.of_stage(stage))
         with preparing("preparing scenes" if sources > 1 else "preparing single clips") as progress:
             return make_draws(config, self.model, sources, progress)
+
+    def _fit_strength(self) -> None:
+        """Fit the strength head, in every process alike."""
+        assert self.model.strength is not None
+        with preparing("preparing single frames") as progress:
+            pairs = make_strength_pairs(self.config, self.model, progress)
+        with preparing("fitting the strength head") as progress:
+            fit_strength(self.model.strength, pairs, self.config.train.seed, progress)
 
     # Only the main process writes. The others go on and wait for it at their next exchange of gradients: a barrier here
     # would have to be reached by all, and their clocks do not agree on when a checkpoint is due.
@@ -228,6 +240,11 @@ def _checked(config: Config) -> Config:
     elif config.loss.teacher == "strength" and stage != "one":
         raise ConfigError(
             "The teacher `strength` needs clips, of which scenes are made.", "Use --teacher grow in the made-up world."
+        )
+    if stage != "one" and model.maps == "shaped" and (config.data.source == "synthetic" or not model.freeze_visual):
+        raise ConfigError(
+            "Maps that are `shaped` need clips, to whose frames a head on a frozen visual encoder is fitted.",
+            "Use --maps presence, or train on clips (--source real-duet or folder) with --freeze-visual.",
         )
     if model.audio_weights == "visual" and model.audio != model.visual:
         raise ConfigError(

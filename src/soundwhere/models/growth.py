@@ -35,13 +35,15 @@ def grow(similarity: Tensor, features: Tensor) -> Tensor:
     return normalise_range(likeness.clamp_min(0) * features.norm(dim=1))
 
 
-def peel(similarity: Tensor, features: Tensor, sources: int) -> Tensor:
+def peel(similarity: Tensor, features: Tensor, sources: int, grid: tuple[int, int] = (1, 1)) -> Tensor:
     """Training-free localisation of several sources: grow the peak, take it out of the similarity, repeat.
 
     Args:
         similarity: S of the mixture, shape (B, h, w).
         features: V, shape (B, D, h, w).
         sources: K.
+        grid: Rows and columns of frames in the picture, if it is known to be made of several: what grows is cut at the
+            seams, and a frame is taken out as a whole.
 
     Returns:
         Maps in [0, 1], shape (B, K, h, w), most similar source first.
@@ -49,7 +51,24 @@ def peel(similarity: Tensor, features: Tensor, sources: int) -> Tensor:
     maps = []
     remaining = similarity
     for _ in range(sources):
-        grown = grow(remaining, features)
+        grown = taken = grow(remaining, features)
+        if grid != (1, 1):
+            taken = _peak_frame(remaining, grid)
+            lowest = grown.masked_fill(taken == 0, 1).amin((-2, -1), keepdim=True)
+            grown = normalise_range((grown - lowest) * taken)
         maps.append(grown * remaining.flatten(1).amax(1).clamp(0, 1)[:, None, None])
-        remaining = remaining * (1 - grown)
+        remaining = remaining * (1 - taken)
     return torch.stack(maps, dim=1)
+
+
+def _peak_frame(similarity: Tensor, grid: tuple[int, int]) -> Tensor:
+    """1 in the frame that holds the maximum of a map (B, h, w), 0 in the others, same shape."""
+    height, width = similarity.shape[-2:]
+    rows, columns = grid
+    row, column = (
+        torch.arange(length, device=similarity.device) * parts // length
+        for length, parts in ((height, rows), (width, columns))
+    )
+    frames = row[:, None] * columns + column
+    peak = frames.flatten()[similarity.flatten(1).argmax(1)]
+    return (frames == peak[:, None, None]).to(similarity.dtype)

@@ -9,6 +9,7 @@ import torch
 
 from soundwhere.models.growth import peel
 from soundwhere.models.scav import Branches, localisation
+from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.models.scav import SCAV
-    from soundwhere.types import Localisation
 
 
 def share_out(similarity: Tensor, dominant: Callable[[Tensor], Tensor], sources: int) -> Tensor:
@@ -58,19 +58,19 @@ def localise_sources(model: SCAV, features: Tensor, heard: Tensor, sources: int)
         heard: What `embed` made of the sound, shape (B, 2, C).
         sources: K, 1 or more.
     """
-    if sources == model.sources:
-        return model.localise_heard(features, heard)
+    if sources <= model.sources:
+        own = model.localise_heard(features, heard)
+        return Localisation(own.similarity[:, :sources], own.confidence[:, :sources], own.embeddings[:, :sources])
     embedding, second = heard.unbind(1)
     similarity = model.similarity(features, embedding)
     if not model.config.decouple:
         maps = peel(similarity, features, sources)
         return localisation(maps, embedding[:, None].expand(-1, sources, -1))
-    shares = share_out(similarity, lambda remaining: model.spatial_prior(remaining, features), max(2, sources))
+    shares = share_out(similarity, lambda remaining: model.spatial_prior(remaining, features), sources)
     rounds = [model.decouple(features, second, share) for share in shares[:, :-1].unbind(1)]
     parts = [Branches(found.features[:, :1], found.embeddings[:, :1]) for found in rounds]
-    if sources > 1:
-        last = model.decouple(features, second, 1 - shares[:, -1])
-        parts.append(Branches(last.features[:, 1:], last.embeddings[:, 1:]))
+    last = model.decouple(features, second, 1 - shares[:, -1])
+    parts.append(Branches(last.features[:, 1:], last.embeddings[:, 1:]))
     return answer(
         model, features, heard, Branches(*(torch.cat(tensors, dim=1) for tensors in zip(*parts, strict=True)))
     )

@@ -18,6 +18,7 @@ from soundwhere.models.hub import HubFormat
 from soundwhere.models.prior import dominant_map, normalise_range
 from soundwhere.models.shaping import heard_under, shaped
 from soundwhere.models.similarity import prepare, similarity_map
+from soundwhere.models.strength import StrengthHead
 from soundwhere.types import Batch, Localisation
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class SCAV(HubFormat, nn.Module):
             freeze(self.visual)
         channels = self.visual.channels
         self.audio = AudioBranch(config, channels)
+        self.strength: StrengthHead | None = None
         own_ears = config.decouple and config.second_audio_encoder
         self.second_audio = AudioBranch(config, channels) if own_ears else None
         if config.decouple:
@@ -79,6 +81,9 @@ class SCAV(HubFormat, nn.Module):
             )
             self.audio_decoupler = AudioDecoupler(config.dimension, config.decoupler_heads)
             self._align_projections()
+            if config.maps == "shaped":
+                with torch.random.fork_rng(devices=[]):  # a seed gives the same stage 2 with and without it
+                    self.strength = StrengthHead(channels)
 
     @torch.no_grad()
     def _align_projections(self) -> None:
@@ -198,10 +203,11 @@ class SCAV(HubFormat, nn.Module):
         if self.config.maps == "similarity":
             return localisation(maps, branches.embeddings)
         presence = presence_logits(maps, self.config.thresholds).sigmoid()
-        if self.config.maps == "presence":
+        if self.strength is None:
             return localisation(presence, branches.embeddings)
-        maps = shaped(presence, features)
-        return Localisation(maps, heard_under(maps, self.similarity(features, second)), branches.embeddings)
+        mixed = self.similarity(features, second)
+        maps = shaped(presence, features, self.strength(features), mixed)
+        return Localisation(maps, heard_under(maps, mixed), branches.embeddings)
 
     def branch_similarity(self, branches: Branches) -> Tensor:
         """S_k = <f_vk, f_ak> for every source, shape (B, K, h, w)."""
