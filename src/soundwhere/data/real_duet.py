@@ -11,8 +11,9 @@ import numpy as np
 from PIL import Image as PILImage
 
 from soundwhere.constants import CLIP_SAMPLES, FRAME_PX
-from soundwhere.data.clips import Clips, StillClip
+from soundwhere.data.clips import Clips, StillClip, file_key
 from soundwhere.data.layout import join
+from soundwhere.data.memory import MEMORY
 from soundwhere.data.table import Row, read_table
 from soundwhere.errors import DataError
 from soundwhere.media.audio import centre_clip, read_audio, scale_to_rms
@@ -21,6 +22,8 @@ from soundwhere.types import Scene
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from soundwhere.types import Image, Waveform
 
 T = TypeVar("T", bound=np.generic)
 
@@ -174,7 +177,7 @@ class _Record:
         empty = np.zeros(size, np.bool_)
         drawn = [_read_mask(path, frame_px) for path in self.masks]
         black = np.zeros((*size, 3), np.uint8)
-        frames = [resize(read_image(photo), size) if media else black for photo in self.photos]
+        frames = [_read_frame(photo, frame_px) if media else black for photo in self.photos]
         masks = np.stack(
             [
                 _put_together([mask if place == own else empty for place in range(len(drawn))], order)
@@ -185,7 +188,7 @@ class _Record:
         return Scene(
             name=self.name,
             image=_put_together(frames, order),
-            sounds=np.stack([centre_clip(scale_to_rms(read_audio(audio))) for audio in self.audios if audio])
+            sounds=np.stack([_read_sound(audio) for audio in self.audios if audio])
             if media
             else np.zeros((int(sounding.sum()), CLIP_SAMPLES), np.float32),
             masks=masks[sounding],
@@ -199,6 +202,19 @@ def _put_together(frames: Sequence[NDArray[T]], order: Order) -> NDArray[T]:
         return join(frames, "stacked")
     row = join(frames, "side-by-side")
     return np.ascontiguousarray(row[:, ::-1]) if order == "mirrored" else row
+
+
+# A photo and a recording belong to several scenes, and controls ask for every scene more than once.
+
+
+def _read_frame(path: Path, frame_px: int) -> Image:
+    key = ("photo", file_key(path, path.parent), str(path), frame_px)
+    return MEMORY.get(key, lambda: resize(read_image(path), (frame_px, frame_px)))
+
+
+def _read_sound(path: Path) -> Waveform:
+    key = ("sound", file_key(path, path.parent), str(path))
+    return MEMORY.get(key, lambda: centre_clip(scale_to_rms(read_audio(path))))
 
 
 def _read_mask(path: Path, frame_px: int) -> NDArray[np.bool_]:
