@@ -45,6 +45,7 @@ AXES: Final = {
     "spectrogram": {0: "batch"},
     "features": {0: "batch", 2: "rows", 3: "columns"},
     "heard": {0: "batch"},
+    "strength": {0: "batch", 2: "rows", 3: "columns"},
     "prior": {0: "batch", 1: "rows", 2: "columns"},
     "refined": {0: "batch", 3: "rows", 4: "columns"},
     "embeddings": {0: "batch"},
@@ -99,14 +100,21 @@ def _decouple(model: SCAV, features: Tensor, heard: Tensor, prior: Tensor) -> tu
 
 EMBED: Final[Step] = (lambda model, spectrogram: (model.embed(spectrogram),), ("spectrogram",), ("heard",))
 SEE: Final[Step] = (lambda model, image: (model.see(image),), ("image",), ("features",))
+STRENGTH: Final[Step] = (lambda model, features: (model.see_strength(features),), ("features",), ("strength",))
 PRIOR: Final[Step] = (_prior, ("features", "heard"), ("prior",))
 DECOUPLE: Final[Step] = (
     _decouple,
     ("features", "heard", "prior"),
     ("refined", "embeddings", "similarity", "confidence"),
 )
-BOTH_STAGES: Final = (EMBED, SEE, PRIOR, DECOUPLE)
-STAGE_ONE: Final = (EMBED, SEE, (_compare, ("features", "heard"), ANSWERS))
+COMPARE: Final[Step] = (_compare, ("features", "heard"), ANSWERS)
+
+
+def steps(model: SCAV) -> tuple[Step, ...]:
+    """A forward pass of this model."""
+    if not model.config.decouple:
+        return EMBED, SEE, COMPARE
+    return EMBED, SEE, *((STRENGTH,) if model.strength is not None else ()), PRIOR, DECOUPLE
 
 
 def export_onnx(model: SCAV, path: Path, clip: Path | None = None) -> Exported:
@@ -133,7 +141,7 @@ def export_onnx(model: SCAV, path: Path, clip: Path | None = None) -> Exported:
     values = dict(zip(("image", "spectrogram"), _random(model, batch=2, rows=3, columns=4), strict=True))
     graphs = []
     with _exporting():
-        for number, step in enumerate(BOTH_STAGES if model.config.decouple else STAGE_ONE):
+        for number, step in enumerate(steps(model)):
             graphs.append(onnx.compose.add_prefix(_graph(Part(model, step), values), f"{number}.", **_EDGES))
     between = sorted(set(values) - {"image", "spectrogram", *ANSWERS})
     joined = onnx.helper.make_graph(

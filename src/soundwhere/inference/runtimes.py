@@ -29,6 +29,7 @@ Runtime = Literal["torch", "onnx", "openvino"]
 PARTS: Final = {
     "embed": (["spectrogram"], ["heard"]),
     "see": (["image"], ["features"]),
+    "strength": (["features"], ["strength"]),
     "decouple": (["features", "heard", "prior"], ["refined", "embeddings"]),
 }
 """What has weights, and is cut out of a file: inputs and outputs."""
@@ -103,6 +104,10 @@ class Compiled(SCAV):
         """As `SCAV.see`."""
         return self._run("see", image)[0]
 
+    def see_strength(self, features: Tensor) -> Tensor:
+        """As `SCAV.see_strength`."""
+        return self._run("strength", features)[0]
+
     def decouple(self, features: Tensor, embedding: Tensor, prior: Tensor) -> Branches:
         """As `SCAV.decouple`."""
         heard = embedding[:, None].expand(-1, 2, -1)  # of the two stages' embeddings, the second is used here
@@ -132,7 +137,8 @@ def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
         raise CheckpointError(f"{path} is not a model of soundwhere ({found}).", "Export the model again.")
     config = from_dict(ModelConfig, json.loads(about["model"]), str(path))
     extractor = onnx.utils.Extractor(model)
-    names = [name for name in PARTS if config.decouple or name != "decouple"]
+    own = {"decouple": config.decouple, "strength": config.decouple and config.maps == "shaped"}
+    names = [name for name in PARTS if own.get(name, True)]
     return config, {name: extractor.extract_model(*PARTS[name]).SerializeToString() for name in names}
 
 

@@ -206,8 +206,14 @@ class SCAV(HubFormat, nn.Module):
         if self.strength is None:
             return localisation(presence, branches.embeddings)
         mixed = self.similarity(features, second)
-        maps = shaped(presence, features, self.strength(features), mixed)
+        maps = shaped(presence, features, self.see_strength(features), mixed)
         return Localisation(maps, heard_under(maps, mixed), branches.embeddings)
+
+    def see_strength(self, features: Tensor) -> Tensor:
+        """How surely each cell shows a thing of any kind, shape (B, 1, h, w), where maps are `shaped`."""
+        assert self.strength is not None
+        strength: Tensor = self.strength(features)
+        return strength
 
     def branch_similarity(self, branches: Branches) -> Tensor:
         """S_k = <f_vk, f_ak> for every source, shape (B, K, h, w)."""
