@@ -106,7 +106,7 @@ def test_rows_are_scored_as_the_model_answers(recipe: Config) -> None:
     assert scores["full"].box.iou.sum() != scores["full"].mask.iou.sum()
     batch = scene_batch(SCENES[:])
     features = full.features(batch)
-    peeled = peel(full.similarity(features, full.audio(full.hear(batch.mixture))), features, 2)
+    peeled = peel(full.similarity(features, full.audio(full.hear(batch.mixture))), features, 2, (1, 2))
     torch.testing.assert_close(
         scores["peel"].mask.iou, frame_wise(upsample(peeled, SCENES[:]), truth).iou, atol=1e-3, rtol=0
     )

@@ -130,7 +130,7 @@ def test_peel_takes_two_maps_from_stage_one_alone(run: Run, model: SCAV) -> None
     answers = ModelProbe("m", model, (1, 2)).answer(View(DUETS, [0, 1], scenes))
     batch = scene_batch(scenes)
     features = model.features(batch)
-    expected = peel(model.similarity(features, model.audio(model.hear(batch.mixture))), features, 2)
+    expected = peel(model.similarity(features, model.audio(model.hear(batch.mixture))), features, 2, (1, 2))
     torch.testing.assert_close(answers["m, peel"], expected)
     assert not torch.equal(answers["m, peel, audio-shuffled"], expected)
     summary = summarise_evaluation(run(DUETS, ModelProbe("m", model, (1, 2))), draws=20)

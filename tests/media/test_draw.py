@@ -54,12 +54,19 @@ def test_small_maps_are_enlarged():
 
 def test_overlay_keeps_up_with_video():
     image, heat = picture(720, 1280), np.random.default_rng(0).random((2, 720, 1280), np.float32)
-    spent = []
-    for _ in range(5):
+
+    def blend():
+        """What mixing in a single colour costs, written plainly."""
+        (image * (1 - heat[0, ..., None]) + np.array([255.0, 0, 0]) * heat[0, ..., None]).astype(np.uint8)
+
+    def spent(work):
         start = time.process_time()
-        overlay(image, heat)
-        spent.append(time.process_time() - start)
-    assert min(spent) < 0.04  # 10 ms on a quiet laptop core; the bound leaves room for slow machines
+        work()
+        return time.process_time() - start
+
+    # in turns: however busy the machine is, both have the same
+    turns = [(spent(lambda: overlay(image, heat)), spent(blend)) for _ in range(7)]
+    assert min(ours for ours, _ in turns) < 3 * min(plain for _, plain in turns)
 
 
 def test_source_colours_differ_for_everyone():
