@@ -50,7 +50,7 @@ def test_jobs_are_done_as_the_command_says(client: httpx.Client, movie: Path, un
         ("Große Trommel 太鼓 🥁.mp4", "Große Trommel 太鼓 🥁.mp4"),
         ("<script>alert('1')<\\script>.mp4", "script>.mp4"),
         ("<script>alert('1') & $data.mp4", "<script>alert('1') & $data.mp4"),
-        ("../../work/../<img src=x>.mp4", "<img src=x>.mp4"),
+        ("../../films/../<img src=x>.mp4", "<img src=x>.mp4"),
         ("..", ".."),
     ],
 )

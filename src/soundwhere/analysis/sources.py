@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
-from soundwhere.constants import NEGATIVE_THRESHOLD
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.inference.geometry import find_peaks
@@ -65,7 +64,7 @@ def count_sources(model: SCAV, scenes: int = 200, most: int = 4) -> list[SourceC
                 stage_one=_hits(_localise(alone, found, right, sounding), found),
                 two_maps=_hits(_localise(model, found, right, model.sources), found),
                 wrong_sound=_hits(_localise(model, found, wrong, sounding), found),
-                called=float((asked.confidence >= NEGATIVE_THRESHOLD).sum(1).float().mean()),
+                called=float((asked.confidence >= model.config.sounding_threshold).sum(1).float().mean()),
             )
         )
     return rows
