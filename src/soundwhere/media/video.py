@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 import av
 import numpy as np
 from av.error import FFmpegError
+from av.video.reformatter import VideoReformatter
 
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media import container as media
@@ -191,6 +192,7 @@ def _pictures(path: Path, start_s: float) -> Pictures:
         size = media.displayed_size(stream)
         if size[0] * size[1] > MOST_PIXELS:
             raise MediaError(f"{path} claims to have a picture of {size[0]}x{size[1]}.", "Scale it down first.")
+        develop = partial(_to_rgb, VideoReformatter(), size)
         stream.thread_type = "AUTO"
         zero_s = media.zero_s(container)
         run_up = start_s - media.SEEK_MARGIN_S
@@ -202,7 +204,7 @@ def _pictures(path: Path, start_s: float) -> Pictures:
                 break  # the jump went too far, as it may in formats without an index
             if time_s > last_s:
                 last_s = time_s
-                yield time_s, partial(_to_rgb, cast("VideoFrame", frame), size)
+                yield time_s, partial(develop, cast("VideoFrame", frame))
     if last_s == -math.inf:
         if not sought:
             raise MediaError(
@@ -222,16 +224,20 @@ def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool
     return True
 
 
-def _to_rgb(frame: VideoFrame, size: tuple[int, int]) -> Image:
-    """A decoded frame as it is displayed: of the stream's size (width, height), upright, transparent parts black."""
+def _to_rgb(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> Image:
+    """A decoded frame as it is displayed: of the stream's size (width, height), upright, transparent parts black.
+
+    One reformatter serves all frames of a stream: to set one up takes longer than to convert a frame.
+    """
     width, height = size if all(size) else (frame.width, frame.height)
-    if frame.format.has_palette or any(component.is_alpha for component in frame.format.components):
-        rgba = frame.to_ndarray(format="rgba", width=width, height=height).astype(np.uint16)
-        image: Image = ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
-    else:
-        image = cast("Image", frame.to_ndarray(format="rgb24", width=width, height=height))
+    transparent = frame.format.has_palette or any(component.is_alpha for component in frame.format.components)
+    form = "rgba" if transparent else "rgb24"
+    pixels = cast("Image", reformatter.reformat(frame, width, height, form, threads=1).to_ndarray())
+    if transparent:
+        rgba = pixels.astype(np.uint16)
+        pixels = ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
     turns = round(frame.rotation / 90) % 4  # counterclockwise, as numpy's
-    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
+    return np.ascontiguousarray(np.rot90(pixels, turns)) if turns else pixels
 
 
 def _is_photo(path: Path) -> bool:
