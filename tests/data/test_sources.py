@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from soundwhere.config import Config, DataConfig, ModelConfig, TrainConfig
+from soundwhere.config import Config, DataConfig, LossConfig, ModelConfig, TrainConfig
 from soundwhere.data.sources import make_clips, make_draws
 from soundwhere.errors import ConfigError, DataError
 
@@ -65,6 +65,19 @@ def test_single_clips_are_one_frame_whatever_the_layout(mini_root):
     example = make_draws(config(mini_root, silent=2, layouts=("grid",)), Model(freeze=False), 1).draw(0)
     assert example.image.shape == (64, 64, 3)
     assert example.sounds.shape[0] == 1
+
+
+def test_only_stage_two_has_targets_and_absent_sounds(mini_root, tmp_path):
+    settings = replace(config(mini_root, cache=tmp_path, absent=1.0), loss=LossConfig(teacher="strength"))
+    drawn = {}
+    for stage in ("one", "two"):
+        draws = make_draws(replace(settings, train=replace(settings.train, stage=stage)), Model(freeze=True), 2)
+        drawn[stage] = draws.draw(0)
+    plain = make_draws(config(mini_root, cache=tmp_path), Model(freeze=True), 2).draw(0)
+    assert drawn["one"].targets is None
+    assert np.array_equal(drawn["one"].sounds, plain.sounds)
+    assert not drawn["two"].targets[-1].any()
+    assert not np.array_equal(drawn["two"].sounds, plain.sounds)
 
 
 def test_native_videos(tmp_path, clip_path):

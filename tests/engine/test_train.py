@@ -150,6 +150,15 @@ def test_full_training_gives_stage_two_ears_of_its_own(config: Config, tmp_path:
     assert not torch.equal(next(model.second_audio.parameters()), next(one.audio.parameters()))
 
 
+def test_scenes_are_drawn_for_their_stage(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages, make = [], module.make_draws
+    monkeypatch.setattr(
+        module, "make_draws", lambda asked, *rest: stages.append(asked.train.stage) or make(asked, *rest)
+    )
+    train(config, tmp_path)
+    assert stages == ["one", "two"]
+
+
 def test_the_strength_head_is_fitted_once_and_kept(
     config: Config, clip_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

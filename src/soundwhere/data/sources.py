@@ -47,7 +47,7 @@ def make_draws(
     """The scenes a run trains on; features of a frozen visual encoder are computed here if they are not cached yet.
 
     Args:
-        config: Everything a run depends on.
+        config: Everything a run depends on; `train` is that of one stage. Only stage 2 has targets and absent sounds.
         model: The model to be trained, with the weights its visual encoder starts from.
         sources: How many sounds a made mixture has; with 1 (single clips) there are no silent frames either.
         progress: Called with how many frames are encoded, or scenes rendered, and how many there are.
@@ -68,7 +68,8 @@ def make_draws(
         )
     several = sources > 1
     whole = several and data.pool > 0
-    taught = several and config.loss.stage_two == "distil" and config.loss.teacher == "strength"
+    loss = (config.loss.stage_two, config.loss.teacher)
+    taught = several and config.train.stage != "one" and loss == ("distil", "strength")
     mixtures = Mixtures(
         clips,
         batch_size=batch_size,
@@ -78,7 +79,7 @@ def make_draws(
         vary_silent=several and data.vary_silent,
         layouts=data.layouts if several else ("side-by-side",),
         gain_db=data.gain_db,
-        absent=data.absent if several else 0,
+        absent=data.absent if taught else 0,
         interference=0 if several else data.interference,
         frame_px=frame_px,
         pool=data.pool if several else 0,

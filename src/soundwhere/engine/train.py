@@ -176,7 +176,7 @@ class Run:
 
     def draws(self, sources: int, stage: Stage) -> Draws:
         """Scenes with that many sounds; preparing them (rendering, encoding frozen features) shows its progress."""
-        config = replace(self.config, train=self.config.train.of_stage(stage))
+        config = replace(self.config, train=replace(self.config.train.of_stage(stage), stage=stage))
         with preparing("preparing scenes" if sources > 1 else "preparing single clips") as progress:
             return make_draws(config, self.model, sources, progress)
 
