@@ -84,8 +84,9 @@ def run(arguments: list[str]) -> int:
         raise ConfigError(f"One recording cannot go with {len(clips)} clips.", "Give one clip with --audio.")
     alone = len(clips) + len(outcomes) == 1
     tasks: list[Task] = []
+    claimed: dict[Path, Path] = {}
     for clip in clips:
-        planned = _plan(clip, options, formats, tasks)
+        planned = _plan(clip, options, formats, claimed)
         if isinstance(planned, Task):
             tasks.append(planned)
         else:
@@ -104,14 +105,14 @@ def run(arguments: list[str]) -> int:
     return 2 if len(failures) == len(outcomes) else 1
 
 
-def _plan(clip: Path, options: Options, formats: tuple[str, ...], before: list[Task]) -> Task | Outcome:
-    """What is to be done with a clip, if anything, after the tasks before it."""
+def _plan(clip: Path, options: Options, formats: tuple[str, ...], claimed: dict[Path, Path]) -> Task | Outcome:
+    """What is to be done with a clip, if anything; `claimed` says which clip a folder belongs to, and is added to."""
     from soundwhere.inference.folder import check_target, is_finished, result_folder
 
     folder = result_folder(clip, options.out)
     try:
-        other = next((task.clip for task in before if task.folder.absolute() == folder.absolute()), None)
-        if other is not None:
+        other = claimed.setdefault(folder.absolute(), clip)
+        if other is not clip:
             raise ConfigError(f"{clip} and {other} would both be written to {folder}.", "Give each its own --out.")
         if is_finished(folder) and not options.overwrite:
             lacking = [name for name in formats if not (folder / FILES[name]).exists()]
