@@ -205,6 +205,19 @@ def test_the_commands_go_all_the_way(media: Path, tmp_path: Path, capsys: pytest
     assert run(["annotate", str(tmp_path)]) == 2
 
 
+def test_a_licence_that_cannot_be_read(media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    licence = tmp_path / "licence.txt"
+    init = ["benchmark", "init", str(tmp_path / "project"), "--manifest", str(media / "vggss.json")]
+    for reason in ("No such file", "can't decode"):
+        assert run([*init, "--data", str(media), "--licence", str(licence)]) == 2
+        message, remedy = capsys.readouterr().err.strip().split("\n")
+        assert f"{licence} cannot be read: " in message
+        assert reason in message
+        assert "UTF-8" in remedy
+        licence.write_bytes("Lizenz für alle".encode("latin-1"))
+    assert not (tmp_path / "project").exists()
+
+
 def test_other_machines_need_tokens(media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     initialise(tmp_path / "project", media / "vggss.json", MediaFolder(media))
     assert run(["annotate", str(tmp_path / "project"), "--host", "0.0.0.0", "--no-browser"]) == 2

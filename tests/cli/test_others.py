@@ -47,6 +47,17 @@ def test_demo_never_replaces_what_is_not_its_own(folder: Path, model_path: Path,
     assert (folder / "demo" / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("out", [".", "../demo"])
+def test_the_demo_does_not_replace_the_folder_it_runs_in(
+    out: str, tmp_path: Path, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "demo").mkdir()
+    monkeypatch.chdir(tmp_path / "demo")
+    assert run(["demo", "--model", str(model_path), "--out", out]) == 2
+    assert f"{out} is where you are" in capsys.readouterr().err
+    assert list((tmp_path / "demo").iterdir()) == []
+
+
 def test_the_demo_compares_with_the_truth(clip_path: Path) -> None:
     """Two things swap sides half-way; the sources follow them, but source 1 is lost a fifth of the time."""
     left, right = (0, 0, 24, 32), (72, 32, 96, 64)

@@ -131,8 +131,8 @@ def _init(options: Init) -> int:
         raise ConfigError(f"--double is {options.double:g}.", "It is a share, 0 to 1.")
     try:
         licence = "" if options.licence is None else options.licence.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{options.licence} cannot be read: {error.strerror}.", "Give a text file.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{options.licence} cannot be read: {error}.", "Give a text file in UTF-8.") from error
     with Bar("reading", 0) as bar:
         report = initialise(
             options.project,

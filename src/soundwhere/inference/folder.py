@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -16,7 +17,6 @@ from soundwhere.inference.formats import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 FINISHED: Final = FILES["json"]  # its presence says that a folder holds a finished result
 _LONGEST_NAME = 255  # bytes, on every file system in use
@@ -65,6 +65,8 @@ def check_target(folder: Path, overwrite: bool = False) -> None:
             raise OutputError(f"{folder} holds a finished result already.", "Use --overwrite to replace it.")
     elif folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file.", "Move it away or choose another --out.")
+    if Path.cwd().is_relative_to(folder.resolve()):  # who stands in a folder does not see the one that replaces it
+        raise OutputError(f"{folder} is where you are: it cannot be replaced.", "Choose another --out, such as result.")
     parent = next(above for above in folder.absolute().parents if above.exists())
     if not parent.is_dir():
         raise output_error(folder, NotADirectoryError(errno.ENOTDIR, "Not a directory"))
