@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 
 from soundwhere.cli.demo import compare
 from soundwhere.cli.main import run
+from soundwhere.cli.serve import _key as serve_key
 from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.movie import MovieTruth, ThingTruth
+from soundwhere.errors import ConfigError
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.result import Answer, Result
 from soundwhere.inference.settings import Settings
@@ -93,7 +96,7 @@ def test_world(folder: Path, capsys: Capture) -> None:
     assert "nothing to write" in capsys.readouterr().err
 
 
-def test_world_movies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_world_movies(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     from soundwhere.data.synthetic import movie
 
     written = []
@@ -105,6 +108,65 @@ def test_world_movies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     truth = json.loads((folder / "world" / "movies" / "made-up-0-1.truth.json").read_text())
     assert len(truth["things"]) == 3
     assert probe(folder / "world" / "movies" / "made-up-0-1.mp4").has_audio
+    assert run(["world", "--out", "world", "--scenes", "0", "--movies", "2", "--silent", "0"]) == 2
+    assert "movies holds what other settings made" in capsys.readouterr().err
+    assert run(["world", "--out", "world", "--scenes", "0", "--movies", "1", "--seed", "1"]) == 0  # has its own names
+
+
+@pytest.mark.parametrize("what", ["scenes", "movies"])
+def test_a_world_that_cannot_be_made_claims_no_folder(what: str, folder: Path, capsys: Capture) -> None:
+    numbers = ["--scenes", "0", "--movies", "0", f"--{what}", "1"]
+    assert run(["world", "--out", "world", *numbers, "--sounding", "100"]) == 2
+    assert "cannot be made" in capsys.readouterr().err
+    assert not (folder / "world").exists()
+
+
+def test_the_key_of_a_server_lasts_and_is_nobody_elses(folder: Path) -> None:
+    work, path = folder / "work", folder / "work" / "key"
+    key = serve_key(work)
+    assert len(key) >= 32
+    assert sys.platform == "win32" or path.stat().st_mode & 0o777 == 0o600
+    assert serve_key(work) == key
+    path.write_text("")  # as a full disk leaves it
+    again = serve_key(work)
+    assert len(again) >= 32
+    assert serve_key(work) == again
+    assert [file.name for file in work.iterdir()] == ["key"]
+    path.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        serve_key(work)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sources", "--scenes", "0"],
+        ["seam", "--root", "real-duet", "--scenes", "-3"],
+        ["localise", "--seconds", "-1"],
+        ["localise", "--seconds", "nan"],
+        ["train", "--steps", "1"],
+    ],
+)
+def test_nothing_to_measure(command: list[str], folder: Path, capsys: Capture) -> None:
+    assert run(["bench", *command]) == 2
+    message, remedy = capsys.readouterr().err.strip().split("\n")
+    assert "internal error" not in message
+    assert remedy.startswith("Give ")
+
+
+def test_the_seam_says_how_many_duets_there_were(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Three:
+        def __init__(self, _root: Path) -> None:
+            pass
+
+        def scenes(self, *_: object) -> list[str]:
+            return ["a", "b", "c"]
+
+    monkeypatch.setattr("soundwhere.data.real_duet.RealDuet", Three)
+    monkeypatch.setattr("soundwhere.models.encoders.weights.load_weights", lambda *_: None)
+    monkeypatch.setattr("soundwhere.analysis.seam.seam_difference", lambda _, scenes: [0.1] * len(scenes))
+    assert run(["bench", "seam", "--root", "real-duet", "--model", "scav-tiny", "--scenes", "64"]) == 0
+    assert "scav-tiny, 3 duets of" in capsys.readouterr().out
 
 
 def test_doctor(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import tyro
 
 from soundwhere.cli.options import FLAG, LocaliserOptions, parse
 from soundwhere.errors import ConfigError, MissingExtraError
-from soundwhere.files import make_folder
+from soundwhere.files import atomic_path
 
 DESCRIPTION = """\
 Open a page in the browser: drop a clip, watch how it goes, then play it with its heat. What was found stays in the work
@@ -84,8 +84,14 @@ def run(arguments: list[str]) -> int:
 
 def _key(work: Path) -> str:
     """The key of a work folder, made when it is first needed, so that links outlive the server."""
-    path = make_folder(work) / "key"
-    if not path.is_file():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(24), encoding="ascii")
-    return path.read_text(encoding="ascii").strip()
+    path = work / "key"
+    try:
+        key = path.read_text(encoding="ascii").strip() if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.", "Remove it, or choose another --work.") from error
+    if not key:
+        key = secrets.token_urlsafe(24)
+        with atomic_path(path) as temporary:
+            temporary.touch(mode=0o600)  # before anything is in it
+            temporary.write_text(key, encoding="ascii")
+    return key

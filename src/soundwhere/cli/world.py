@@ -42,7 +42,7 @@ def run(arguments: list[str]) -> int:
     if min(options.scenes, options.movies) < 0 or options.scenes + options.movies == 0:
         raise ConfigError("There is nothing to write.", "Give --scenes or --movies a number above 0.")
     from soundwhere.cli.show import Bar, show_path
-    from soundwhere.data.synthetic.files import write_scenes
+    from soundwhere.data.synthetic.files import claim, write_scenes
     from soundwhere.data.synthetic.movie import write_movie
     from soundwhere.data.synthetic.world import World
 
@@ -51,6 +51,9 @@ def run(arguments: list[str]) -> int:
         manifest = write_scenes(world, options.out / "scenes", options.scenes, options.sounding, options.silent)
         print(f"wrote {options.scenes} scenes, listed in {show_path(manifest)}")
     folder = options.out / "movies"
+    if options.movies:
+        world.cast(0, options.sounding, options.silent)  # complains before the folder is claimed
+        claim(folder / "world.json", {"sounding": options.sounding, "silent": options.silent})  # names tell the seed
     with Bar("movies", options.movies, "movies") as bar:
         for index in range(options.movies):
             path = folder / f"made-up-{options.seed}-{index}.mp4"

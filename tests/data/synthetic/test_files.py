@@ -92,7 +92,7 @@ def test_it_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
 
 def test_scenes_of_different_settings_are_not_mixed(folder):
-    with pytest.raises(OutputError, match="another world") as caught:
+    with pytest.raises(OutputError, match="other settings") as caught:
         files.write_scenes(WORLD, folder, 4, gain_db=0)
     assert "choose another" in caught.value.remedy
     (folder / "world.json").write_text("{", encoding="utf-8")

@@ -55,8 +55,10 @@ def write_scenes(
         The manifest.
 
     Raises:
+        ConfigError: There are no such scenes.
         OutputError: The folder holds other scenes, or cannot be written.
     """
+    world.cast(0, sounding, silent, layout)  # complains before the folder is claimed
     make_folder(folder)
     setting = {
         "seed": world.seed,
@@ -67,7 +69,7 @@ def write_scenes(
         "gain_db": gain_db,
         "layout": layout,
     }
-    _claim(folder / "world.json", setting)
+    claim(folder / "world.json", setting)
     table = io.StringIO()
     writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -80,8 +82,16 @@ def write_scenes(
     return folder / "scenes.csv"
 
 
-def _claim(path: Path, setting: dict[str, object]) -> None:
-    """Note in the folder what its scenes are made of, or check that it is what is noted there."""
+def claim(path: Path, setting: dict[str, object]) -> None:
+    """Note in a folder what its scenes or movies are made of, or check that it is what is noted there.
+
+    Args:
+        path: The note, a JSON file in that folder.
+        setting: What they are made of, as JSON values.
+
+    Raises:
+        OutputError: The folder holds others, or cannot be written.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -91,7 +101,7 @@ def _claim(path: Path, setting: dict[str, object]) -> None:
         raise OutputError(f"{path} cannot be read: {error}.", "Remove that folder or choose another one.") from error
     if found != setting:
         raise OutputError(
-            f"{path.parent} holds scenes of another world: {json.dumps(found)} instead of {json.dumps(setting)}.",
+            f"{path.parent} holds what other settings made: {json.dumps(found)} instead of {json.dumps(setting)}.",
             "Remove that folder or choose another one.",
         )
 
