@@ -18,8 +18,11 @@ Examples:
   soundwhere bench metrics
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
+  soundwhere bench sources --model runs/made-up/best.safetensors
   soundwhere bench seam --root real-duet/ --visual-weights mobilenet_v2-b0353104.pth
 """
+
+_LONGEST_S = 3600  # of a clip that is made to measure with
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ def run(arguments: list[str]) -> int:
     elif isinstance(options, Localise):
         from soundwhere.cli.bench_localise import bench_localise
 
+        if not 1 <= options.seconds <= _LONGEST_S:
+            raise ConfigError(f"--seconds is {options.seconds:g}.", f"Give between 1 and {_LONGEST_S}.")
         bench_localise(options.clip, options.model, options.seconds, options.fps)
     elif isinstance(options, Sources):
         _sources(options)
@@ -149,6 +154,7 @@ def _sources(options: Sources) -> None:
     from soundwhere.analysis.sources import count_sources
     from soundwhere.models.registry import load_model
 
+    _require_scenes(options.scenes)
     print(f"{options.scenes} made-up scenes of each kind; share of the sounding things that a peak points at:")
     print("  sounding  --sources N  stage 1 alone  the model's 2 maps  another sound  called sounding, of 4")
     for row in count_sources(load_model(options.model), options.scenes):
@@ -165,10 +171,17 @@ def _seam(options: Seam) -> None:
     from soundwhere.models.encoders.weights import load_weights
     from soundwhere.models.scav import SCAV
 
+    _require_scenes(options.scenes)
     config = model_config(options.model)
     model = SCAV(config).eval()
     load_weights(model.visual, config.visual, options.visual_weights)
-    shares = seam_difference(model, RealDuet(options.root).scenes("duets_val", config.frame_px)[: options.scenes])
-    print(f"{options.model}, {options.scenes} duets of real-duet val: ||whole - joined|| / ||whole||")
+    duets = RealDuet(options.root).scenes("duets_val", config.frame_px)[: options.scenes]
+    shares = seam_difference(model, duets)
+    print(f"{options.model}, {len(duets)} duets of real-duet val: ||whole - joined|| / ||whole||")
     for column, share in enumerate(shares, 1):
         print(f"  {column} cells from the seam  {100 * share:5.1f} %")
+
+
+def _require_scenes(count: int) -> None:
+    if count < 1:
+        raise ConfigError(f"--scenes is {count}.", "Give 1 or more.")

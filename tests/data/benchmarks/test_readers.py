@@ -103,6 +103,8 @@ def test_pairings(media: Path, annotations: Path, tmp_path: Path) -> None:
     random.write_list(tmp_path / "pairs.csv")
     again = open_benchmark("vggsound-duet", media, annotations, Options(pairing=str(tmp_path / "pairs.csv")))
     assert again.order == random.order
+    with pytest.raises(ConfigError, match="seed of the pairs is -1"):
+        open_benchmark("vggsound-duet", media, annotations, Options(pairing="random", seed=-1))
     with pytest.raises(ConfigError, match="no pairing 'best'") as caught:
         open_benchmark("vggsound-duet", media, annotations, Options(pairing="best"))
     assert "published, accessible, random" in caught.value.remedy

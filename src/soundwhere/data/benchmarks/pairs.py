@@ -124,6 +124,8 @@ def choose_pairs(
 
 def random_pairs(kinds: Mapping[str, str], seed: int) -> list[Pair]:
     """Each clip with a partner of another class; the same clips and seed give the same pairs."""
+    if seed < 0:
+        raise ConfigError(f"The seed of the pairs is {seed}.", "It must be 0 or more.")
     rng = np.random.default_rng(seed)
     names = sorted(kinds)
     if len(set(kinds.values())) < 2:
