@@ -40,6 +40,8 @@ def test_finds_the_thing_in_frames_it_was_not_fitted_to():
     head, error = fitted()
     assert error < 0.02
     assert not head.training
+    assert head.fitted
+    assert not StrengthHead(CHANNELS).fitted
     assert not any(parameter.requires_grad for parameter in head.parameters())
     features, strength = (np.stack(side) for side in zip(*(Pairs()[1000 + k] for k in range(20)), strict=True))
     with torch.no_grad():

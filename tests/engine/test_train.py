@@ -105,6 +105,28 @@ def test_what_a_run_depends_on_cannot_change_on_the_way(config: Config, tmp_path
     assert (tmp_path / "latest.safetensors").read_bytes() == before
 
 
+def test_a_run_that_has_passed_its_end_still_gives_a_model(
+    config: Config, tmp_path: Path, scripted: list[float]
+) -> None:
+    scripted += [5]
+    config = replace(config, train=replace(config.train, stage="one", steps_one=8))
+    with pytest.raises(IndexError):
+        train(config, tmp_path)
+    assert not (tmp_path / "best.safetensors").exists()
+    best = train(replace(config, train=replace(config.train, steps_one=1)), tmp_path, resume=True)
+    assert step_of(best) == 1
+
+
+def test_a_refused_run_leaves_the_other_processes(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = []
+    monkeypatch.setattr(module.distributed, "shutdown", lambda: left.append(True))
+    with pytest.raises(ConfigError):
+        train(config, tmp_path, resume=True)
+    assert left
+
+
 def test_nothing_to_resume(config: Config, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no run to resume"):
         train(config, tmp_path / "none", resume=True)
@@ -170,6 +192,7 @@ def test_the_strength_head_is_fitted_once_and_kept(
     def counted(head: StrengthHead, pairs: StrengthPairs, seed: int, progress: object) -> float:
         fits.append(len(pairs))
         torch.nn.init.constant_(head.layers[-1].bias, 0.25)
+        head.train()(torch.zeros(2, head.layers[0].in_channels, 1, 1))
         return 0.0
 
     monkeypatch.setattr(module, "fit_strength", counted)
@@ -185,7 +208,13 @@ def test_the_strength_head_is_fitted_once_and_kept(
     assert fits == [4]  # the one it started from is good enough
     train(replace(two, train=replace(two.train, steps_two=3)), tmp_path / "again", resume=True)
     assert fits == [4]
-    for path in (first, again):
+    with monkeypatch.context() as killed:
+        killed.setattr(module, "write_model", lambda *_, **__: pytest.fail("killed after stage 1's last checkpoint"))
+        with pytest.raises(pytest.fail.Exception):
+            train(config, tmp_path / "killed", start=first)
+    resumed = train(config, tmp_path / "killed", resume=True)
+    assert fits == [4]
+    for path in (first, again, resumed):
         head = read_model(path).strength
         assert head is not None
         assert head.layers[-1].bias.item() == 0.25

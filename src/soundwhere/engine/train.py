@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from soundwhere.config import Config, ModelConfig
     from soundwhere.data.draws import Draws
+    from soundwhere.models.strength import StrengthHead
 
 Stage = Literal["one", "two", "joint"]
 LATEST, BEST, STAGE_ONE = "latest.safetensors", "best.safetensors", "stage-one.safetensors"
@@ -60,9 +61,8 @@ def train(
         start: Begin from this model's weights (all of stage 1, and stage 2 where it has one).
         download: Fetch the visual encoder's ImageNet weights if they are not found on this machine.
     """
-    run = Run(config, folder, resume=resume, start=start, download=download)
     try:
-        return run.train()
+        return Run(config, folder, resume=resume, start=start, download=download).train()
     finally:
         distributed.shutdown()
 
@@ -85,10 +85,9 @@ class Run:
         torch.manual_seed(self.config.train.seed)
         settings = self.config.model
         self.model = SCAV(settings)
-        self.fit_head = self.model.strength is not None
         if self.resumed is None:
             if start is not None:
-                self.fit_head &= start_from(self.model, start).strength is None
+                start_from(self.model, start)
             else:
                 self._load_pretrained(settings, download)
         make_folder(folder)
@@ -137,8 +136,8 @@ class Run:
         if self.resumed is not None and self.resumed.stage == stage:
             progress = self.resumed
             restore(self.latest, self.model, optimiser)
-        elif self.fit_head and stage != "one":
-            self._fit_strength()
+        elif stage != "one" and self.model.strength is not None and not self.model.strength.fitted:
+            self._fit_strength(self.model.strength)
 
         self._keep_copy(progress)
         phases = list(self._phases(stage, steps))
@@ -161,6 +160,8 @@ class Run:
                     if time.monotonic() - saved > settings.checkpoint_every_s or progress.step == steps:
                         self._save(progress, optimiser)
                         saved = time.monotonic()
+        if final and progress.best_loss == Progress.best_loss:  # resumed to stop at a step that it has passed
+            self._keep_best(progress)
         if stage == "one":
             self.model.begin_stage_two()
             if distributed.is_main():
@@ -180,13 +181,12 @@ class Run:
         with preparing("preparing scenes" if sources > 1 else "preparing single clips") as progress:
             return make_draws(config, self.model, sources, progress)
 
-    def _fit_strength(self) -> None:
+    def _fit_strength(self, head: StrengthHead) -> None:
         """Fit the strength head, in every process alike."""
-        assert self.model.strength is not None
         with preparing("preparing single frames") as progress:
             pairs = make_strength_pairs(self.config, self.model, progress)
         with preparing("fitting the strength head") as progress:
-            fit_strength(self.model.strength, pairs, self.config.train.seed, progress)
+            fit_strength(head, pairs, self.config.train.seed, progress)
 
     # Only the main process writes. The others go on and wait for it at their next exchange of gradients: a barrier here
     # would have to be reached by all, and their clocks do not agree on when a checkpoint is due.

@@ -80,8 +80,8 @@ def read_model(path: Path) -> SCAV:
     return model.eval()
 
 
-def start_from(model: SCAV, path: Path) -> SCAV:
-    """Begin a training from a file: all of its stage 1, and as much of stage 2 as both have; returns what it holds."""
+def start_from(model: SCAV, path: Path) -> None:
+    """Begin a training from a file: all of its stage 1, and as much of stage 2 as both have."""
     source = read_model(path)
     for mine, theirs in zip(model.stage_one, source.stage_one, strict=True):
         _copy(mine, theirs, path)
@@ -92,7 +92,6 @@ def start_from(model: SCAV, path: Path) -> SCAV:
             _copy(mine, theirs, path)
     if model.strength is not None and source.strength is not None:
         _copy(model.strength, source.strength, path)
-    return source
 
 
 def _copy(mine: nn.Module, theirs: nn.Module, path: Path) -> None:

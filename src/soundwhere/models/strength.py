@@ -30,6 +30,11 @@ class StrengthHead(nn.Module):
             nn.Conv2d(_WIDTH, 1, 1),
         )
 
+    @property
+    def fitted(self) -> bool:
+        """Whether it has seen anything: its statistics count the batches, and travel with its weights."""
+        return bool(self.get_buffer("layers.1.num_batches_tracked") > 0)
+
     def forward(self, features: Tensor) -> Tensor:
         """From V, shape (B, C, h, w), to a guess for each cell, shape (B, 1, h, w), nominally in [0, 1]."""
         strength: Tensor = self.layers(features)
