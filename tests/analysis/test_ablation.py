@@ -89,6 +89,22 @@ def test_a_row_that_was_stopped_goes_on(recipe: Config, tmp_path: Path, monkeypa
     assert read_progress(tmp_path / "row" / LATEST)[1].step == 2
 
 
+def test_a_row_that_never_began_may_change(recipe: Config, tmp_path: Path) -> None:
+    config = replace(recipe, train=replace(recipe.train, stage="one"))
+    with pytest.raises(ConfigError, match="needs a folder"):
+        train_row(replace(config, data=replace(config.data, source="folder")), tmp_path)
+    train_row(config, tmp_path)
+    assert read_progress(tmp_path / LATEST)[1].step == 2
+
+
+def test_a_stage_one_killed_before_its_file_was_written_still_gets_it(recipe: Config, tmp_path: Path) -> None:
+    file = train_stage_one(recipe, tmp_path)
+    written = load_model(file).state_dict()
+    file.unlink()
+    assert train_stage_one(recipe, tmp_path) == file
+    torch.testing.assert_close(load_model(file).state_dict(), written, rtol=0, atol=0)
+
+
 def test_rows_are_scored_as_the_model_answers(recipe: Config) -> None:
     torch.manual_seed(0)
     full = SCAV(recipe.model).eval()

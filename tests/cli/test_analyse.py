@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +12,8 @@ import torch
 
 from soundwhere.cli.main import run
 from soundwhere.config import CONFIGS
+from soundwhere.data.synthetic.scenes import WorldScenes
+from soundwhere.data.synthetic.world import World
 from soundwhere.metrics.presets import PRESETS
 from soundwhere.models.scav import SCAV
 from soundwhere.models.storage import write_model
@@ -39,7 +44,7 @@ def test_convergence(folder: Path, model_path: Path, run_folder: Path, capsys: C
     for title in ("Dominant against second", "What predicts which source wins", "same source wins", "over the steps"):
         assert title in out
     values = json.loads((folder / "out" / "convergence.json").read_text())
-    assert list(values["gaps"])[:2] == ["tiny", "first"]
+    assert list(values["gaps"])[:2] == ["tiny", "first/stage-one"]
     assert [step["step"] for step in values["steps"]] == [0, 10]
     assert values["paper"]["dominant"]["ciou@0.3"] == 0.617
     assert values["settings"]["gain_db"] == 6
@@ -48,6 +53,13 @@ def test_convergence(folder: Path, model_path: Path, run_folder: Path, capsys: C
         *("convergence.json", "convergence.md", "convergence.png", "convergence-steps.png")
     }
     assert "| the paper, on VGGSound-Duet | dominant | 63.4 |" in (folder / "out" / "convergence.md").read_text()
+
+
+def test_convergence_names_a_run_by_its_folder(folder: Path, model_path: Path, capsys: Capture) -> None:
+    (folder / "v1.2").mkdir()
+    (folder / "v1.2" / "best.safetensors").write_bytes(model_path.read_bytes())
+    assert run(["analyse", "convergence", *SYNTHETIC, "--model", "v1.2"]) == 0
+    assert re.search(r"\bv1\.2 ", capsys.readouterr().out)
 
 
 def test_convergence_says_when_a_run_kept_nothing(folder: Path, model_path: Path, capsys: Capture) -> None:
@@ -142,11 +154,24 @@ def test_ablation(folder: Path, capsys: Capture) -> None:
         *("ablation.json", "ablation.md", "ablation.png", "rows", "stage-one")
     }
     before = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*.safetensors")}
-    start = str(folder / "out" / "stage-one" / "stage-one.safetensors")
-    assert run([*arguments, "--rows", "full", "--from", start]) == 0
+    (folder / "copy").mkdir()
+    shutil.copy(folder / "out" / "stage-one" / "stage-one.safetensors", folder / "copy" / "best.safetensors")
+    assert run([*arguments, "--rows", "full", "--from", "copy"]) == 0  # the folder of a run, as a model may be given
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert run([*arguments, "--rows", "e"]) == 2
     assert "This recipe has no row e" in capsys.readouterr().err
+
+
+def test_stage_one_needs_a_recording_of_each_source(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = WorldScenes(World(5, (32, 64), seconds=0.2), 2, silent=0)[0]
+    together = replace(apart, name="both", sounds=apart.mixture[None])
+    (folder / "recipe.toml").write_text(RECIPE)
+    monkeypatch.setattr("soundwhere.cli.stage_one.subject_of", lambda _: SimpleNamespace(scenes=[apart, together]))
+    assert run(["analyse", "stage-one", *SYNTHETIC, "--config", "recipe.toml", "--out", "out"]) == 2
+    assert "both has 2 sources and 1 separate sounds" in capsys.readouterr().err
+    assert not (folder / "out").exists()
 
 
 def test_calibration(folder: Path, model_path: Path, capsys: Capture) -> None:

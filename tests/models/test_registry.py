@@ -7,7 +7,7 @@ import pytest
 from soundwhere.config import CONFIGS
 from soundwhere.errors import CheckpointError
 from soundwhere.models import registry
-from soundwhere.models.registry import load_model
+from soundwhere.models.registry import load_model, model_file
 from soundwhere.models.scav import SCAV
 from soundwhere.models.storage import sha256, write_model
 
@@ -34,6 +34,7 @@ def test_by_name_by_path_and_by_folder(shelf: Path, tiny: ModelConfig, tmp_path:
         model = load_model(name)
         assert model.config == tiny
         assert not model.training
+        assert model_file(name).read_bytes() == shelf.read_bytes()
 
 
 @pytest.mark.parametrize("damage", ["changed", "removed"])

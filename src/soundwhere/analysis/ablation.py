@@ -23,7 +23,7 @@ from soundwhere.engine.checkpoint import read_progress
 from soundwhere.engine.evaluate import same_size
 from soundwhere.engine.train import BEST, CHANGEABLE, LATEST, STAGE_ONE, train
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.files import make_folder, write_json
+from soundwhere.files import write_json
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.presets import find_preset, score
@@ -129,22 +129,22 @@ def train_row(config: Config, folder: Path, *, start: Path | None = None, downlo
         ConfigError: The folder holds a row of other settings, or of another stage 1.
     """
     origin = None if start is None else sha256(start)
-    _claim(folder / _ROW, config, origin)
     latest = folder / LATEST
+    _claim(folder / _ROW, config, origin, begun=latest.exists())
     if latest.exists():
         _, progress = read_progress(latest)
         steps = config.train.steps_one if progress.stage == "one" else config.train.steps_two
-        if progress.step < steps:
+        # stage 1's file follows its last checkpoint
+        if progress.step < steps or (progress.stage == "one" and not (folder / STAGE_ONE).is_file()):
             train(config, folder, resume=True)
     else:
         train(config, folder, start=start, download=download)
     return folder / BEST
 
 
-def _claim(path: Path, config: Config, origin: str | None) -> None:
-    """Note in a folder what is trained there, or make sure that it is what is noted."""
-    if not path.is_file():
-        make_folder(path.parent)
+def _claim(path: Path, config: Config, origin: str | None, begun: bool) -> None:
+    """Note in a folder what is trained there or, where that has begun, make sure that it is what is noted."""
+    if not (begun and path.is_file()):
         write_json(path, {"config": to_dict(config), "stage_one": origin})
         return
     noted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -17,7 +17,9 @@ from soundwhere.analysis.tables import Table, share
 from soundwhere.engine.answers import model_scale, scene_batch, stage_one_similarity, upsample
 from soundwhere.engine.checkpoint import read_progress
 from soundwhere.engine.evaluate import same_size
+from soundwhere.engine.journal import preparing
 from soundwhere.engine.train import LATEST, STAGE_ONE
+from soundwhere.errors import DataError
 from soundwhere.metrics.listening import frames_found, mean_interval, solo_peaks
 from soundwhere.models.registry import load_model
 
@@ -97,18 +99,36 @@ def train_and_score(
     """Train a row, or find it trained, and score it."""
     train_row(config, folder, download=download)
     _, progress = read_progress(folder / LATEST)
-    return Row(hearing(load_model(folder / STAGE_ONE), scenes, grid), progress.step, progress.seconds)
+    with preparing("scoring") as tick:
+        found = hearing(load_model(folder / STAGE_ONE), scenes, grid, tick)
+    return Row(found, progress.step, progress.seconds)
+
+
+def check_apart(scenes: Sequence[Scene]) -> None:
+    """Refuse scenes whose sounds are not known apart: they do not tell how a sound is heard alone.
+
+    Raises:
+        DataError: There is one.
+    """
+    for scene in scenes:
+        if not 1 <= len(scene.masks) == len(scene.sounds):
+            raise DataError(
+                f"The scene {scene.name} has {len(scene.masks)} sources and {len(scene.sounds)} separate sounds.",
+                "Choose a benchmark with a recording of each source, such as real-duet.",
+            )
 
 
 @torch.inference_mode()
-def hearing(model: SCAV, scenes: Sequence[Scene], grid: Grid, tick: Callable[[int], None] | None = None) -> Hearing:
+def hearing(
+    model: SCAV, scenes: Sequence[Scene], grid: Grid, tick: Callable[[int, int], None] | None = None
+) -> Hearing:
     """Ask a model's stage 1 where the sounds of scenes are, alone and mixed.
 
     Args:
         model: In eval mode.
         scenes: Whose sounds are known apart.
         grid: Rows and columns of frames in the pictures.
-        tick: Called with the number of scenes of each finished batch.
+        tick: Called with the number of scenes done and of all.
     """
     solo: list[float] = []
     mixed: list[tuple[float, float]] = []
@@ -123,7 +143,7 @@ def hearing(model: SCAV, scenes: Sequence[Scene], grid: Grid, tick: Callable[[in
         for found in frames_found(both, truth, grid):
             mixed.append((np.nan, np.nan) if found is None else (found.by_peak, found.peak))
         if tick is not None:
-            tick(len(group))
+            tick(len(solo), len(scenes))
     frames, peak = np.array(mixed, dtype=np.float64).T
     return Hearing(np.array(solo), frames, peak)
 

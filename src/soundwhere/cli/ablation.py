@@ -47,8 +47,8 @@ class Trained(Scored):
 class Ablation(Trained):
     """The paper's ablation from one shared stage 1; rows are trained, resumed or, if finished, found in --out."""
 
-    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="FILE", help_behavior_hint="")] = None
-    """The shared stage 1; by default it is trained first."""
+    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="MODEL", help_behavior_hint="")] = None
+    """The shared stage 1: a file, the folder of a run or a name; by default it is trained first."""
     steps_two: Annotated[int | None, named("N")] = None
     """Steps of stage 2 in every row, instead of the file's."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/ablation")
@@ -110,10 +110,12 @@ def _models(options: Ablation, recipe: Config) -> dict[str, SCAV]:
     """The model of every row that is asked for, trained if need be."""
     from soundwhere.analysis.ablation import ALONE, JOINT, LABELS, ablation_rows, train_row, train_stage_one
     from soundwhere.distributed import initialise
-    from soundwhere.models.registry import load_model
+    from soundwhere.models.registry import load_model, model_file
 
-    out, start = options.out, options.start
-    if start is None:
+    out = options.out
+    if options.start is not None:
+        start = model_file(options.start)
+    else:
         say(f"shared stage 1: {out / 'stage-one'}")
         start = train_stage_one(recipe, out / "stage-one", download=options.download)
     device = initialise(recipe.train.device)

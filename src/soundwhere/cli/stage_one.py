@@ -23,12 +23,13 @@ class StageOne(Trained):
 
 def run_stage_one(options: StageOne) -> None:
     """Run the command."""
-    from soundwhere.analysis.stage_one import stage_one_results, stage_one_rows, train_and_score
+    from soundwhere.analysis.stage_one import check_apart, stage_one_results, stage_one_rows, train_and_score
 
     recipe = recipe_of(options)
     subject = subject_of(options)
     rows = stage_one_rows(recipe)
     check_rows(options.rows, list(rows))
+    check_apart(subject.scenes)  # before hours of training
     found = {}
     for name, config in rows.items():
         if options.rows and name not in options.rows:

@@ -28,21 +28,26 @@ def load_model(name_or_path: str | Path = DEFAULT) -> SCAV:
         name_or_path: The name of a model whose weights ship with the package, or a file written by `soundwhere train`
             (or a run's folder, whose `best.safetensors` is taken), or a folder in the layout of the Hub.
     """
-    name = str(name_or_path)
+    path = Path(name_or_path)
+    if str(name_or_path) not in SHIPPED and (path / HUB_WEIGHTS).is_file():
+        return SCAV.from_pretrained(path)
+    return read_model(model_file(name_or_path))
+
+
+def model_file(name_or_path: str | Path) -> Path:
+    """The file in which `load_model` finds a model, unless that is a folder in the layout of the Hub."""
+    name, path = str(name_or_path), Path(name_or_path)
     if name in SHIPPED:
         path = WEIGHTS / f"{name}.safetensors"
         if not path.is_file() or sha256(path) != SHIPPED[name]:
             raise CheckpointError(
                 f"The built-in weights of {name} are missing or damaged.", "Install the package again."
             )
-        return read_model(path)
-    path = Path(name_or_path)
-    if (path / HUB_WEIGHTS).is_file():
-        return SCAV.from_pretrained(path)
+        return path
     if path.is_dir():
-        return read_model(path / "best.safetensors")
+        return path / "best.safetensors"
     if path.exists() or path.suffix == ".safetensors":
-        return read_model(path)
+        return path
     if name in CONFIGS:
         raise CheckpointError(
             f"No trained weights ship for {name}. Built-in: {', '.join(SHIPPED) or 'none'}.",
