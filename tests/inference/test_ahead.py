@@ -6,11 +6,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
-from soundwhere.inference.ahead import ahead
+from soundwhere.inference.ahead import ahead, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
 
 def test_the_same_items_in_the_same_order_made_elsewhere() -> None:
@@ -54,3 +55,47 @@ def test_an_error_comes_where_its_item_would_have_been() -> None:
     with pytest.raises(KeyError, match="two"):
         next(items)
     assert list(ahead(number for number in ())) == []
+
+
+def test_items_are_worked_on_at_once_and_come_in_order() -> None:
+    together = threading.Barrier(3, timeout=5)  # passes only while three are worked on at the same time
+
+    def work(number: int) -> tuple[int, int]:
+        together.wait()
+        time.sleep(0.02 * (number % 3))
+        return number, torch.get_num_threads()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(6)
+    try:
+        assert list(spread(work, range(9), workers=3)) == [(number, 2) for number in range(9)]
+        assert torch.get_num_threads() == 6
+        assert list(ahead(torch.get_num_threads() for _ in range(1))) == [6]  # threads that begin later, too
+    finally:
+        torch.set_num_threads(threads)
+    assert list(spread(work, [], workers=3)) == []
+
+
+def test_few_items_are_taken_before_they_are_asked_for_and_closing_ends_the_workers() -> None:
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        while True:
+            taken.append(len(taken))
+            yield taken[-1]
+
+    before = threading.active_count()
+    with closing(spread(lambda number: -number, numbers(), workers=2)) as found:
+        assert [next(found) for _ in range(5)] == [0, -1, -2, -3, -4]
+        assert len(taken) == 5 + 2
+    assert threading.active_count() == before
+
+
+def test_an_error_of_the_work_is_raised() -> None:
+    def work(number: int) -> float:
+        return 1 / number
+
+    found = spread(work, [1, 2, 0, 4], workers=2)
+    assert [next(found), next(found)] == [1, 0.5]
+    with pytest.raises(ZeroDivisionError):
+        next(found)

@@ -76,7 +76,7 @@ def test_frames_stream_as_they_come(red_and_blue: Any, squares_path: Path) -> No
     red_and_blue.located = 0
     stream = localiser.stream(squares_path)
     first = next(stream)
-    assert red_and_blue.located == 4  # no more than a batch was looked at
+    assert red_and_blue.located <= 4 * (localiser.workers + 1)  # not all of the clip was looked at
     assert first.heatmaps().shape == (2, 128, 256)
     answers = [first, *stream]
     np.testing.assert_allclose([answer.time_s for answer in answers], whole.times)

@@ -1,16 +1,21 @@
-"""Work done ahead in a thread, so that decoding and computing take place at the same time."""
+"""Work done in other threads, in the same order: ahead of time, or several items at once."""
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
+import torch
+
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator, Iterable
 
 T = TypeVar("T")
+R = TypeVar("R")
 _PATIENCE_S = 0.1  # after which a waiting thread looks whether it is still wanted
 
 
@@ -53,3 +58,24 @@ def _make(items: Generator[T, None, None], queue: Queue[tuple[T] | BaseException
         put(error)
     else:
         put(None)
+
+
+def spread(work: Callable[[T], R], items: Iterable[T], workers: int) -> Generator[R, None, None]:
+    """What some work makes of items, in their order, with so many of them in hand at once and one more waiting.
+
+    Each worker is a thread that has its share of torch's threads: several cores finish several items sooner than they
+    finish one together, because none has to wait for another within it.
+    """
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(max(1, threads // workers),))
+    begun: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            begun.append(pool.submit(work, item))
+            if len(begun) > workers:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)  # of threads to come: this one never lost its own

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from soundwhere.constants import CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.data.synthetic import World
+from soundwhere.inference.ahead import spread
 from soundwhere.inference.portions import portions
 from soundwhere.inference.writers import drawn_maps
 from soundwhere.media.audio import read_audio, window
@@ -23,16 +25,21 @@ from soundwhere.media.writer import VideoWriter
 from soundwhere.models.peeling import localise_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from torch import Tensor
 
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
+    from soundwhere.inference.portions import Portion
     from soundwhere.inference.result import Result
     from soundwhere.models.scav import SCAV
+    from soundwhere.types import Localisation, Waveform
 
+T = TypeVar("T")
+
+_AT_ONCE = 32  # portions that are held while their parts are timed
 _PEAK_SIZE = 1024  # side of the matrices whose product is taken for the machine's peak
 _ROUNDS = 10  # of short measurements; the fastest counts
 
@@ -96,25 +103,35 @@ def time_parts(localiser: Localiser, reference: SCAV, result: Result, target: Pa
     footage, model = result.footage, localiser.model
     size = network_size(*footage.size, model.config.frame_px)
     seconds = dict.fromkeys(("decode", "encode audio", "encode image", "decouple"), 0.0)
+
+    def timed(name: str, work: Iterable[T]) -> list[T]:
+        start = time.perf_counter()
+        done = list(work)
+        seconds[name] += time.perf_counter() - start
+        return done
+
+    @torch.inference_mode()
+    def hear(sounds: dict[int, Waveform]) -> Tensor:
+        return model.embed(model.hear(torch.from_numpy(np.stack(list(sounds.values())))))
+
+    @torch.inference_mode()
+    def see(portion: Portion) -> Tensor:
+        return model.see(portion.images)[portion.shown]
+
+    @torch.inference_mode()
+    def decouple(features: Tensor) -> Localisation:
+        around = heard[0][:1].expand(len(features), -1, -1)  # any window takes as long
+        return localise_sources(model, features, around, localiser.sources)
+
+    heard: list[Tensor] = []
     windows = 0
-    read = portions(footage, result.fps, result.settings.hop_s, localiser.batch, size)
-    with torch.inference_mode(), closing(read):
-        heard = torch.zeros(0)
-        times = [time.perf_counter()]
-        for portion in read:
-            times.append(time.perf_counter())
-            if portion.sounds:
-                heard = model.embed(model.hear(torch.from_numpy(np.stack(list(portion.sounds.values())))))
-            times.append(time.perf_counter())
-            features = model.see(portion.images)
-            times.append(time.perf_counter())
-            around = heard[:1].expand(len(portion.shown), -1, -1)  # any window takes as long
-            localise_sources(model, features[portion.shown], around, localiser.sources)
-            times.append(time.perf_counter())
-            for name, passed in zip(seconds, np.diff(times), strict=True):
-                seconds[name] += float(passed)
-            windows += len(portion.sounds)
-            times = [time.perf_counter()]
+    with closing(portions(footage, result.fps, result.settings.hop_s, localiser.batch, size)) as read:
+        while some := timed("decode", islice(read, _AT_ONCE)):
+            sounds = [portion.sounds for portion in some if portion.sounds]
+            windows += sum(map(len, sounds))
+            heard = timed("encode audio", map(hear, sounds)) or heard
+            features = timed("encode image", spread(see, some, localiser.workers))
+            timed("decouple", spread(decouple, features, localiser.workers))
     flop = count_flop(reference, size, localiser.sources)
     often = {"encode audio": windows, "encode image": len(result.times), "decouple": len(result.times)}
     parts = [PartTime(name, passed, flop.get(name, 0) * often.get(name, 0)) for name, passed in seconds.items()]

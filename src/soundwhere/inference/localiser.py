@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from soundwhere.distributed import initialise
-from soundwhere.inference.ahead import ahead
+from soundwhere.inference.ahead import ahead, spread
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.portions import portions
 from soundwhere.inference.result import Answer, Result
-from soundwhere.inference.runtimes import load
+from soundwhere.inference.runtimes import Compiled, load
 from soundwhere.inference.settings import Settings
 from soundwhere.inference.tracking import Smoother, Tracker
 from soundwhere.media.image import network_size
@@ -22,7 +22,7 @@ from soundwhere.models.peeling import localise_sources
 from soundwhere.models.registry import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from torch import Tensor
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from soundwhere.inference.runtimes import Runtime
     from soundwhere.models.scav import SCAV
     from soundwhere.types import Localisation
+
+_MOST_WORKERS = 4  # portions in the network at once on a processor; each holds a batch and its activations
 
 
 class Localiser:
@@ -67,7 +69,10 @@ class Localiser:
     ) -> None:
         self.settings = Settings(fps=fps, hop_s=hop_s, squash=squash, smooth=smooth, sources=sources, **thresholds)
         self.device = initialise(device)
-        self.model = load(model, runtime, self.device)
+        self.workers = min(_MOST_WORKERS, torch.get_num_threads()) if self.device.type == "cpu" else 1
+        self.model = load(model, runtime, self.device, self.workers)
+        if isinstance(self.model, Compiled):
+            self.device = torch.device("cpu")
         if "least_confidence" not in thresholds:
             self.settings = replace(self.settings, least_confidence=self.model.config.sounding_threshold)
         self.sources = self.model.sources if sources is None else sources
@@ -127,12 +132,8 @@ class Localiser:
         """
         size = self._network_size(*footage.size)
         read = portions(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size)
-        heard: dict[int, tuple[Tensor, float]] = {}  # embeddings and level of windows the next frames may share
         with closing(ahead(read)) as decoded:
-            for portion in decoded:
-                heard = {**_last(heard), **self._hear(portion)}
-                embeddings, levels = zip(*(heard[number] for number in portion.windows), strict=True)
-                yield portion, list(levels), self._forward(portion, torch.stack(embeddings))
+            yield from spread(self._forward, self._with_sound(decoded), self.workers)
 
     def _answers(self, footage: Footage) -> Iterator[Answer]:
         tracker, smoother = Tracker(), Smoother()
@@ -152,6 +153,14 @@ class Localiser:
                 sounding = audible & (surety >= self.settings.least_confidence)
                 yield Answer(time_s, shown, surety, sounding, level, footage.size)
 
+    def _with_sound(self, decoded: Iterable[Portion]) -> Iterator[tuple[Portion, list[float], Tensor]]:
+        """Portions, the level of the sound around each of their frames, and what is heard there, shape (B, 2, C)."""
+        heard: dict[int, tuple[Tensor, float]] = {}  # embeddings and level of windows the next frames may share
+        for portion in decoded:
+            heard = {**_last(heard), **self._hear(portion)}
+            embeddings, levels = zip(*(heard[number] for number in portion.windows), strict=True)
+            yield portion, list(levels), torch.stack(embeddings)
+
     @torch.inference_mode()
     def _hear(self, portion: Portion) -> dict[int, tuple[Tensor, float]]:
         """Encode the windows that are new: their embeddings (2, C) and levels in decibels, by number."""
@@ -163,12 +172,13 @@ class Localiser:
         return dict(zip(portion.sounds, zip(embeddings, levels, strict=True), strict=True))
 
     @torch.inference_mode()
-    def _forward(self, portion: Portion, heard: Tensor) -> Localisation:
-        """The answer for every frame, from what is heard around each, shape (B, 2, C)."""
+    def _forward(self, given: tuple[Portion, list[float], Tensor]) -> tuple[Portion, list[float], Localisation]:
+        """The answer for every frame of a portion."""
+        portion, levels, heard = given
         features = self.model.see(portion.images.to(self.device))
         if len(features) < len(portion.shown):
             features = features[portion.shown]
-        return localise_sources(self.model, features, heard, self.sources)
+        return portion, levels, localise_sources(self.model, features, heard, self.sources)
 
     def _network_size(self, height: int, width: int) -> tuple[int, int]:
         side = self.model.config.frame_px

@@ -35,13 +35,14 @@ PARTS: Final = {
 """What has weights, and is cut out of a file: inputs and outputs."""
 
 
-def load(model: str | Path | SCAV, runtime: str | None, device: torch.device) -> SCAV:
+def load(model: str | Path | SCAV, runtime: str | None, device: torch.device, workers: int = 1) -> SCAV:
     """A model in eval mode, ready to localise.
 
     Args:
         model: A model, its name, or its file: safetensors, or ONNX as `export_onnx` writes it.
         runtime: `torch`, `onnx` or `openvino`; by default onnx for ONNX files and torch for everything else.
         device: Where torch computes. The other two use the processor.
+        workers: Threads that will compute at the same time and share the processor.
 
     Raises:
         ConfigError: The runtime does not exist or does not go with the model.
@@ -61,7 +62,7 @@ def load(model: str | Path | SCAV, runtime: str | None, device: torch.device) ->
         )
         raise ConfigError(f"The runtime {runtime} cannot run {name}.", remedy)
     if exported:
-        return Compiled(Path(str(model)), runtime)
+        return Compiled(Path(str(model)), runtime, workers)
     if isinstance(model, SCAV):
         return model.to(device).eval()
     return fold_norms(load_model(model)).to(device)
@@ -86,14 +87,15 @@ class Compiled(SCAV):
     Args:
         path: A file that `export_onnx` wrote.
         runtime: `onnx` or `openvino`.
+        workers: Threads that will compute at the same time and share the processor.
     """
 
-    def __init__(self, path: Path, runtime: str) -> None:
+    def __init__(self, path: Path, runtime: str, workers: int = 1) -> None:
         config, parts = read_parts(path)
         with torch.device("meta"):  # no weights: those are in the file
             super().__init__(config)
         compile_part = {"onnx": _onnxruntime, "openvino": _openvino}[runtime]
-        self._parts = {name: compile_part(content, *PARTS[name]) for name, content in parts.items()}
+        self._parts = {name: compile_part(content, *PARTS[name], workers) for name, content in parts.items()}
         self.eval()
 
     def embed(self, spectrogram: Tensor) -> Tensor:
@@ -142,13 +144,13 @@ def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
     return config, {name: extractor.extract_model(*PARTS[name]).SerializeToString() for name in names}
 
 
-def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str]) -> Part:
+def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
     try:
         import onnxruntime
     except ImportError as error:
         raise MissingExtraError("onnxruntime", "export") from error
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = max(1, torch.get_num_threads() // workers)
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or idle threads keep torch's waiting
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
@@ -160,17 +162,20 @@ def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str]) -> Part:
     return run
 
 
-def _openvino(content: bytes, inputs: list[str], outputs: list[str]) -> Part:
+def _openvino(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
     try:
         import openvino
     except ImportError as error:
         raise MissingExtraError("openvino", "openvino") from error
-    settings = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "INFERENCE_PRECISION_HINT": "f32"}
+    settings = {
+        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+        "NUM_STREAMS": workers,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
     compiled = openvino.Core().compile_model(openvino.Core().read_model(content), "CPU", settings)
-    request = compiled.create_infer_request()
 
     def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        found = request.infer(dict(zip(inputs, arrays, strict=True)))
-        return [found[name].copy() for name in outputs]  # the request reuses its memory
+        found = compiled.infer_new_request(dict(zip(inputs, arrays, strict=True)))  # one that no other thread uses
+        return [found[name] for name in outputs]
 
     return run
