@@ -6,14 +6,19 @@ import errno
 import json
 import secrets
 import shutil
+import zipfile
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+NPZ_ERRORS: Final = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What numpy raises when an npz file is damaged."""
 
 _PARTIAL = ".partial"
 _REMEDIES = {

@@ -122,9 +122,14 @@ def test_a_picture_is_embedded_once_also_over_restarts(tmp_path: Path) -> None:
     assert segmenter.looks == 1
     assert second.size == first.size
     assert all((second.arrays[name] == array).all() for name, array in first.arrays.items())
-    (tmp_path / "counting" / "000001.npz").write_bytes(b"cut short")
-    assert EmbeddingCache(tmp_path, segmenter).get(1, lambda: image).size == SIZE
-    assert segmenter.looks == 2
+    file = tmp_path / "counting" / "000001.npz"
+    np.savez_compressed(file, size=np.zeros(999))
+    squeezed = bytearray(file.read_bytes())
+    squeezed[60] ^= 0xFF
+    for looks, damaged in enumerate((b"cut short", bytes(squeezed)), 2):
+        file.write_bytes(damaged)
+        assert EmbeddingCache(tmp_path, segmenter).get(1, lambda: image).size == SIZE
+        assert segmenter.looks == looks
 
 
 def test_the_cache_keeps_no_more_than_it_may(tmp_path: Path) -> None:

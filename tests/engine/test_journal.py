@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from soundwhere.engine.checkpoint import Progress
 from soundwhere.engine.journal import Journal, forget_later_lines
+from soundwhere.errors import OutputError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def lines(folder: Path) -> list[dict[str, object]]:
@@ -49,6 +50,13 @@ def test_a_resumed_journal_has_each_line_once(tmp_path: Path) -> None:
         ("two", 1),
         ("two", 2),
     ]
+
+
+def test_a_line_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with Journal(tmp_path, Progress("one"), 9, batch_size=4, every=1) as journal:
+        (tmp_path / "metrics.jsonl").mkdir()
+        with pytest.raises(OutputError, match=r"metrics\.jsonl cannot be written"):
+            journal.write(Progress("one", step=1), {"loss": 1.0})
 
 
 def test_nothing_to_forget_makes_no_file(tmp_path: Path) -> None:

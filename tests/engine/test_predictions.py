@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +54,19 @@ def test_maps_written_anew_have_another_stamp(tmp_path: Path) -> None:
 def test_bad_arrays(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataError, match=message):
+        Predictions(tmp_path).read("a")
+
+
+def test_every_damage_is_named(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "a.npz", maps=MAPS)
+    whole = (tmp_path / "a.npz").read_bytes()
+    for place in range(0, len(whole), 3):
+        (tmp_path / "a.npz").write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        with suppress(DataError):  # what numpy does not miss it reads
+            assert Predictions(tmp_path).read("a").shape == MAPS.shape
+    with (tmp_path / "a.npz").open("wb") as file:
+        np.save(file, MAPS)
+    with pytest.raises(DataError, match="array without a name"):
         Predictions(tmp_path).read("a")
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from soundwhere.distributed import is_main
-from soundwhere.files import write_text
+from soundwhere.files import output_error, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,8 +68,11 @@ class Journal:
         rate = (place.step - self._first) * self._batch_size / max(time.monotonic() - self._began, 1e-9)
         if place.step % self._every == 0 or place.step == self._steps:
             line = {"stage": place.stage, "step": place.step, **statistics, "samples_per_s": rate}
-            with self._lines.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            try:
+                with self._lines.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+            except OSError as error:
+                raise output_error(self._lines, error) from error
             if self._board is not None:
                 for name, value in statistics.items():
                     self._board.add_scalar(f"stage-{place.stage}/{name}", value, place.step)

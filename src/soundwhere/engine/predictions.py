@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from PIL import Image as Pillow
 
 from soundwhere.errors import DataError
+from soundwhere.files import NPZ_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,11 +85,16 @@ def _file_name(scene: str) -> str:
 
 def _read_npz(path: Path) -> NDArray[np.generic]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        arrays = np.load(path, allow_pickle=False)
+        if isinstance(arrays, np.ndarray):
+            raise DataError(
+                f"{path} holds an array without a name, as .npy files do.", "Name it `maps` in an npz file."
+            )
+        with arrays:
             if "maps" not in arrays:
                 raise DataError(f"{path} holds no array `maps`, but {', '.join(arrays) or 'none'}.", "Name it `maps`.")
             maps: NDArray[np.generic] = arrays["maps"]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except NPZ_ERRORS as error:
         raise DataError(f"{path} is no npz file that can be read: {error}.", "Write it again.") from error
     if maps.dtype.kind not in "fiub":
         raise DataError(f"{path} holds `maps` of type {maps.dtype}.", "Write numbers.")

@@ -150,6 +150,16 @@ def test_damaged_and_missing_masks_are_errors(tmp_path: Path, name: str) -> None
         read_mask(path)
 
 
+def test_flipped_bytes_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    np.savez_compressed(path, np.arange(999) % 7 < 3)
+    whole = path.read_bytes()
+    for place in range(58, 70):  # in what is compressed
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        with pytest.raises(DataError, match=r"m\.npz"):
+            read_mask(path)
+
+
 def test_more_traps(tmp_path: Path) -> None:
     np.savez(tmp_path / "several.npz", a=np.ones((2, 2)), b=np.ones((2, 2)))
     np.savez(tmp_path / "object.npz", np.array([print], dtype=object))

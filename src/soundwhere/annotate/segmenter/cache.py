@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import zipfile
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from soundwhere.annotate.segmenter.protocol import Embedding
-from soundwhere.files import atomic_path, make_folder
+from soundwhere.files import NPZ_ERRORS, atomic_path, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +71,7 @@ class EmbeddingCache:
                 arrays = {name: file[name] for name in file.files if name != "size"}
                 height, width = (int(side) for side in file["size"])
                 return Embedding((height, width), arrays)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except (*NPZ_ERRORS, KeyError, TypeError):
             return None  # not there, or damaged: it is computed again
 
     def _write(self, frame: int, embedding: Embedding) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from soundwhere.data.annotation.pickles import MOST_PIXELS, read_pickled_array
 from soundwhere.data.annotation.records import read_json
 from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.errors import DataError
+from soundwhere.files import NPZ_ERRORS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +118,7 @@ def _read_npz(path: Path) -> NDArray[Any]:
                 )
             values: NDArray[Any] = file["mask" if "mask" in names else names[0]]
             return values
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except NPZ_ERRORS as error:
         raise DataError(f"{path} is no npz file that can be read: {error}.", "Copy the mask again.") from error
 
 
