@@ -107,6 +107,7 @@ def _convergence(options: Convergence) -> None:
     from soundwhere.analysis.convergence import kept_steps, observe
     from soundwhere.analysis.plots import gap_over_steps, rows_with_intervals
     from soundwhere.analysis.results import convergence_results, gap, steps_table
+    from soundwhere.engine.subject import model_label, unique_labels
     from soundwhere.engine.train import STAGE_ONE
     from soundwhere.models.registry import load_model
 
@@ -115,7 +116,8 @@ def _convergence(options: Convergence) -> None:
     if not files and options.run is not None:
         end = options.run / STAGE_ONE
         files = (str(end if end.is_file() else steps[-1][1]),)
-    models = {label: load_model(file) for label, file in zip(_labels(files), files, strict=True)}
+    labels = unique_labels([model_label(file) for file in files])
+    models = {label: load_model(file) for label, file in zip(labels, files, strict=True)}
     subject = subject_of(options, truths_only=not models)
 
     def watch(asked: dict[str, SCAV], what: str, controls: bool = True) -> Observations:
@@ -167,6 +169,7 @@ def _protocols(options: Protocols) -> None:
     from soundwhere.analysis.results import protocols_results
     from soundwhere.engine.predictions import Predictions
     from soundwhere.engine.probes import FilesProbe, Method, ModelProbe
+    from soundwhere.engine.subject import model_label
     from soundwhere.metrics.bootstrap import intervals
     from soundwhere.models.registry import load_model
 
@@ -177,7 +180,7 @@ def _protocols(options: Protocols) -> None:
     method: Method
     single: Method | None = None
     if model is not None and options.model is not None:
-        (label,) = _labels((options.model,))
+        label = model_label(options.model)
         method = ModelProbe(label, model, grid)
         single = ModelProbe(label, model, grid, single_frames=True)
     else:
@@ -235,13 +238,3 @@ def _theory(options: Theory) -> None:
         }
     figures = {} if options.out is None else theory_figures(setting)
     show(options.out, "theory", asdict(setting), tables, values, figures)
-
-
-def _labels(files: tuple[str, ...]) -> list[str]:
-    """A name for each model: that of its run, or of its file."""
-    names = []
-    for file in files:
-        path = Path(file)
-        of_run = path.stem in ("best", "latest", "stage-one")
-        names.append(path.resolve().parent.name if of_run else path.stem if path.exists() else file)
-    return [f"{name} ({place})" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]

@@ -142,7 +142,7 @@ def load_methods(
     counts += [] if predictions is None else [len(predictions.read(subject.names[0]))]
     maps = max(counts, default=subject.sources())
     labels = [] if predictions is None else [predictions.folder.resolve().name]
-    labels = _unique([*labels, *map(model_label, models)])
+    labels = unique_labels([*labels, *map(model_label, models)])
     methods: list[Method] = []
     if predictions is not None:
         methods.append(FilesProbe(labels.pop(0), predictions, subject.names))
@@ -194,14 +194,22 @@ def model_label(name: str) -> str:
 
     >>> model_label("runs/first/best.safetensors"), model_label("models/small.safetensors"), model_label("scav-tiny")
     ('first', 'small', 'scav-tiny')
+    >>> model_label("runs/first/stage-one.safetensors")
+    'first/stage-one'
     """
     path = Path(name)
     if path.suffix != ".safetensors":
         return path.resolve().name if path.is_dir() else name
-    return path.resolve().parent.name if path.stem == "best" else path.stem
+    run = path.resolve().parent.name
+    return {"best": run, "latest": f"{run}/latest", "stage-one": f"{run}/stage-one"}.get(path.stem, path.stem)
 
 
-def _unique(labels: list[str]) -> list[str]:
+def unique_labels(labels: list[str]) -> list[str]:
+    """Number the labels that occur more than once by their place.
+
+    >>> unique_labels(["first", "second", "first"])
+    ['first (1)', 'second', 'first (3)']
+    """
     return [f"{label} ({place})" if labels.count(label) > 1 else label for place, label in enumerate(labels, 1)]
 
 
