@@ -207,7 +207,7 @@ class TrainConfig:
     trainable: Literal["heads", "full"] = "heads"
     """Stage 2 trains its projections and decouplers, or (`full`) its audio encoder too."""
     precision: Literal["float32", "bf16"] = "float32"
-    """bf16 autocasts on a GPU."""
+    """bf16 computes in bfloat16 where digits do not matter (autocast), on a GPU as on the CPU."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
     seed: int = 0

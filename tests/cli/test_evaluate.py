@@ -65,6 +65,12 @@ def test_two_models_on_the_made_up_world(folder: Path, model_path: Path, capsys:
     before = result
     assert run(command) == 0  # goes on from what is there: nothing to do
     assert json.loads((folder / "out" / "results.json").read_text()) == before
+    assert out.endswith(
+        "wrote out/figure.png, list.csv, report.html, results.json, scenes.npz, tables.md, tables.tex\n"
+    )
+    capsys.readouterr()
+    assert run([*WORLD, "--model", str(model_path), "--no-page"]) == 0  # beside the files of before
+    assert capsys.readouterr().out.endswith("wrote out/list.csv, results.json, scenes.npz, tables.md, tables.tex\n")
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -153,6 +159,20 @@ def test_silent_negatives_are_compared_with_real_pairs(folder: Path, model_path:
     negatives = json.loads((folder / "out" / "results.json").read_text())["negatives"]["tiny"]
     assert 0 <= negatives["auroc"]["value"] <= 1
     assert set(negatives) == {"real_lit", "real_confidence", "absent_lit", "absent_confidence", "auroc"}
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_corrected_annotations_are_scored_anew(folder: Path) -> None:
+    command = ["evaluate", "--benchmark", "vgg-ss", "--input-free", "--no-page", "--out", "out"]
+    found = []
+    for name, box in (("a", [0.0, 0.0, 0.1, 0.1]), ("b", [0.3, 0.3, 0.7, 0.7]), ("a", [0.3, 0.3, 0.7, 0.7])):
+        (folder / name / "lvs").mkdir(parents=True, exist_ok=True)
+        boxes = [{"file": f"abc_00000{number}", "class": "dog", "bbox": [box]} for number in range(2)]
+        (folder / name / "lvs" / "vggss.json").write_text(json.dumps(boxes))
+        assert run([*command, "--annotations", name]) == 0
+        found.append(json.loads((folder / "out" / "results.json").read_text())["scores"]["everything on"])
+    assert found[0] != found[1]  # scenes of the same names in another folder
+    assert found[2] == found[1]  # the first folder with other boxes
 
 
 def tone(hertz: float) -> np.ndarray:

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import importlib
+import re
+import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from soundwhere import __version__
-from soundwhere.cli import main
+from soundwhere.cli import analyse, bench, main
+from soundwhere.cli.options import parse as options_of
+from soundwhere.config import ModelConfig
 from soundwhere.errors import ConfigError
 
 HELP = """
@@ -52,6 +59,43 @@ def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([]) == 0
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in main.COMMANDS)
+
+
+MODULES = {name: importlib.import_module(f"soundwhere.cli.{name}") for name in main.COMMANDS}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_make_sense(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every example of a command's help, without the words that explain it, is parsed; nothing is run."""
+    parsed = []
+
+    def stop(*arguments: Any, **options: Any) -> None:
+        parsed.append(options_of(*arguments, **options))
+        raise KeyboardInterrupt
+
+    for module in MODULES.values():
+        monkeypatch.setattr(module, "parse", stop)
+    monkeypatch.setattr("soundwhere.models.storage.read_facts", lambda _: (ModelConfig(), {}))  # for `train --from`
+    monkeypatch.chdir(Path(__file__).parents[2])  # where configs/ is
+    examples = re.sub(r"\\\n +", "", MODULES[name].DESCRIPTION.partition("Examples:\n")[2]).splitlines()
+    for example in examples:
+        words = shlex.split(example.strip().split("  ")[0])
+        assert main.run(words[words.index("soundwhere") + 1 :]) == 130, example
+    assert len(parsed) == len(examples) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (analyse.Options, main.COMMANDS["analyse"]),
+        (analyse.Options, analyse.DESCRIPTION),
+        (bench.Options, bench.DESCRIPTION),
+    ],
+)
+def test_subcommands_are_told(options: Any, words: str) -> None:
+    names = [get_args(option)[1].name for option in get_args(options)]
+    assert len(names) > 4
+    assert [name for name in names if not re.search(rf"\b{name}\b", words)] == []
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from soundwhere.inference.footage import Footage
 from soundwhere.inference.result import Answer, Result
 from soundwhere.inference.settings import Settings
 from soundwhere.media.video import probe
+from soundwhere.models.storage import read_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,3 +200,14 @@ def test_doctor_looks_into_files(give: Callable[[str], Path], model_path: Path, 
     assert "no sound: localise it with --audio" in capsys.readouterr().out
     assert run(["doctor", str(give("text"))]) == 2
     assert run(["doctor", "missing.safetensors"]) == 2
+    assert run(["doctor", "missing.onnx"]) == 2
+    assert "soundwhere export" in capsys.readouterr().err
+
+
+def test_doctor_looks_into_folders_of_the_hub(folder: Path, model_path: Path, capsys: Capture) -> None:
+    read_model(model_path).save_pretrained(folder / "hub")
+    assert run(["doctor", "hub"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("hub/model.safetensors: scav-tiny, ")
+    assert "dimension" in out
+    assert "facts" not in out

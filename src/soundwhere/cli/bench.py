@@ -18,7 +18,7 @@ Examples:
   soundwhere bench metrics
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
-  soundwhere bench sources --model runs/made-up/best.safetensors
+  soundwhere bench sources --model scav-tiny
   soundwhere bench seam --root real-duet/ --visual-weights mobilenet_v2-b0353104.pth
 """
 

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -19,6 +19,8 @@ from soundwhere.cli.options import named, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from soundwhere.config import ModelConfig
 
 DESCRIPTION = """\
 Print versions, devices, weights, and what to do about what is missing; with a file, what is in it.
@@ -35,7 +37,7 @@ class Options:
     """What to look at."""
 
     file: Annotated[Path | None, tyro.conf.Positional, named("[FILE]")] = None
-    """A model file or a media file."""
+    """A model, as a file or a folder, or a media file."""
 
 
 def run(arguments: list[str]) -> int:
@@ -145,20 +147,35 @@ def _cache() -> Iterator[str]:
 
 
 def _is_model(file: Path) -> bool:
-    return file.is_dir() or file.suffix == ".safetensors"
+    return file.is_dir() or file.suffix in (".safetensors", ".onnx")
 
 
 def _print_model(file: Path) -> None:
     from soundwhere.config import to_dict
-    from soundwhere.models.storage import read_facts
 
-    path = file / "best.safetensors" if file.is_dir() else file
-    config, facts = read_facts(path)
+    path, config, facts = _read_model(file)
     print(f"{path}: {config.name}, {_size(path.stat().st_size)}")
     for title, values in (("configuration", to_dict(config)), ("facts", facts)):
-        print(title)
+        if values:
+            print(title)
         for key, value in values.items():
             print(f"  {key:<22} {value if isinstance(value, str) else json.dumps(value)}")
+
+
+def _read_model(file: Path) -> tuple[Path, ModelConfig, dict[str, Any]]:
+    """A model's file, its configuration, and its facts, which only files of training have."""
+    from soundwhere.models.hub import WEIGHTS
+    from soundwhere.models.scav import SCAV
+    from soundwhere.models.storage import read_facts
+
+    if file.suffix == ".onnx":
+        from soundwhere.inference.runtimes import read_parts
+
+        return file, read_parts(file)[0], {}
+    if (file / WEIGHTS).is_file():
+        return file / WEIGHTS, SCAV.from_pretrained(file).config, {}
+    path = file / "best.safetensors" if file.is_dir() else file
+    return path, *read_facts(path)
 
 
 def _print_media(file: Path) -> None:

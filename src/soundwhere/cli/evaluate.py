@@ -37,6 +37,8 @@ Examples:
   soundwhere evaluate --benchmark folder --data mine/ --predictions heatmaps/
 """
 
+_ALWAYS = ("list.csv", "results.json", "scenes.npz", "tables.md", "tables.tex")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -133,6 +135,7 @@ def run(arguments: list[str]) -> int:
         truths_only=options.input_free,
         allow_missing=options.allow_missing,
         predictions=predictions,
+        stamp=places.stamp(out),
     )
     print(f"{len(subject.names)} scenes are scored", flush=True)
     drawn = find_scenes(subject.names, options.figure)
@@ -173,7 +176,9 @@ def run(arguments: list[str]) -> int:
     if options.page:
         _page(out / "report.html", command, tables, evaluation, subject, methods, constant)
     print_tables(tables)
-    print_written(out, sorted(path for path in out.iterdir() if path.is_file() and not path.name.startswith(".")))
+    made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": options.page}
+    names = [*_ALWAYS, *(name for name, written in made.items() if written)]
+    print_written(out, [out / name for name in sorted(names)])
     return 0
 
 
@@ -237,7 +242,8 @@ def _real_pairs(
         return None
     benchmark = dataclasses.replace(places, name="vgg-ss").open()
     print(f"real pairs: {benchmark.describe()}", flush=True)
-    subject = choose_scenes(benchmark, limit=options.limit, allow_missing=options.allow_missing)
+    stamp = places.stamp(_out(options))
+    subject = choose_scenes(benchmark, limit=options.limit, allow_missing=options.allow_missing, stamp=stamp)
     probes = [OwnProbe(method) for method in methods]
     folder = _out(options) / "scores"
     found = evaluate(

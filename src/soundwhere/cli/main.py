@@ -24,7 +24,7 @@ COMMANDS = {
     "demo": "render a made-up clip and localise its two sounds",
     "train": "train a model: stage 1, stage 2, or both",
     "evaluate": "score a model beside the answers that need neither eyes nor ears",
-    "analyse": "run the paper's analyses again: convergence, protocols, theory",
+    "analyse": "the paper's analyses: convergence, protocols, ablation, stage-one, calibration, theory",
     "serve": "a local page: drop a clip, watch, play it with its heat",
     "annotate": "turn boxes into masks in the browser, alone or as a team",
     "benchmark": "build a mask benchmark: init, propose, export, verify, stats",

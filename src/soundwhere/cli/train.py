@@ -29,7 +29,7 @@ Train a model: stage 1, stage 2, or one after the other. Labels are never read.
 Examples:
   soundwhere train --config configs/made-up-world.toml --out runs/first
   soundwhere train --out runs/first --resume
-  soundwhere train --config configs/paper.toml --source folder --root videos/ --batch-size 64
+  soundwhere train --config configs/paper.toml --source folder --root videos/ --batch-size 64 --out runs/videos
   soundwhere train --stage two --from runs/first/stage-one.safetensors --out runs/second
   torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
 """

@@ -1,7 +1,7 @@
 """The loop of one training stage, readable top to bottom.
 
-One process:             soundwhere train --config configs/paper.toml
-Several GPUs:            torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml
+One process:             soundwhere train --config configs/paper.toml --out runs/paper
+Several GPUs:            torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
 Several machines:        torchrun --nnodes 2 --nproc-per-node 4 --rdzv-endpoint HOST:PORT -m soundwhere train ...
 
 Accumulating gradients saves memory but does not enlarge the set of contrastive negatives: each part of a batch is
