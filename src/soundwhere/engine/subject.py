@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from soundwhere.errors import DataError
 from soundwhere.models.registry import load_model
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import torch
 
@@ -48,6 +50,21 @@ class Places:
     def open(self) -> Benchmark:
         """Open the benchmark."""
         return open_benchmark(self.name, self.data, self.annotations, self.options)
+
+    def stamp(self, besides: Path) -> str:
+        """A digest of names, sizes and times of the files that scenes are made of: what was edited is scored anew.
+
+        Args:
+            besides: A folder within them that does not count, because results are written there.
+        """
+        digest = hashlib.sha256()
+        for root in (self.data, self.annotations, self.options.masks):
+            seen = set() if root is None else {os.path.realpath(besides)} - {os.path.realpath(root)}
+            digest.update(repr([] if root is None else [*_file_facts(root, seen)]).encode())
+        pairs = Path(self.options.pairing)
+        if pairs.is_file():
+            digest.update(pairs.read_bytes())
+        return digest.hexdigest()
 
     def val(self) -> Benchmark:
         """The same benchmark's val split."""
@@ -83,6 +100,7 @@ def choose_scenes(
     truths_only: bool = False,
     allow_missing: bool = False,
     predictions: Predictions | None = None,
+    stamp: str = "",
 ) -> Subject:
     """Choose the scenes to score.
 
@@ -93,6 +111,7 @@ def choose_scenes(
         truths_only: Every scene with a truth, whether its media are there or not, without picture and sound.
         allow_missing: Go on without scenes that lack media or predictions.
         predictions: Heatmaps that are to be scored.
+        stamp: Of the benchmark's files, where scores are kept.
 
     Raises:
         DataError: Something is missing and that is not allowed, or fewer than two scenes are left.
@@ -115,6 +134,7 @@ def choose_scenes(
         "choices": benchmark.choices,
         "solo": solo,
         "truths_only": truths_only,
+        **({"stamp": stamp} if stamp else {}),
     }
     scenes = Solos(listed, numbers) if solo else Selected(listed, numbers)
     return Subject(benchmark, scenes, [names[number] for number in numbers], about)
@@ -140,7 +160,7 @@ def load_methods(
     loaded = [load_model(name).to(device).eval() for name in models]
     counts = [model.sources for model in loaded]
     counts += [] if predictions is None else [len(predictions.read(subject.names[0]))]
-    maps = max(counts, default=subject.sources())
+    maps = max(counts) if counts else subject.sources()
     labels = [] if predictions is None else [predictions.folder.resolve().name]
     labels = unique_labels([*labels, *map(model_label, models)])
     methods: list[Method] = []
@@ -211,6 +231,25 @@ def unique_labels(labels: list[str]) -> list[str]:
     ['first (1)', 'second', 'first (3)']
     """
     return [f"{label} ({place})" if labels.count(label) > 1 else label for place, label in enumerate(labels, 1)]
+
+
+def _file_facts(folder: Path | str, seen: set[str], below: str = "") -> Iterator[tuple[str, int, int]]:
+    """Name, size and time of the visible files in a folder and below, in order; also through links, but none twice."""
+    place = os.path.realpath(folder)
+    if place in seen:
+        return
+    seen.add(place)
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:  # where nobody may look, no scene was found either
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _file_facts(entry.path, seen, f"{below}{entry.name}/")
+        elif entry.is_file():
+            yield below + entry.name, entry.stat().st_size, entry.stat().st_mtime_ns
 
 
 def _truth_names(benchmark: Benchmark) -> list[str]:

@@ -61,7 +61,7 @@ class HubFormat:
         model = cast("nn.Module", cls(_read_config(path / CONFIG)))  # type: ignore[call-arg]
         try:
             tensors = load_file(path / WEIGHTS)
-            model.load_state_dict({name: _single(tensor) for name, tensor in tensors.items()})
+            model.load_state_dict({name: single(tensor) for name, tensor in tensors.items()})
         except (OSError, SafetensorError, RuntimeError) as error:
             raise CheckpointError(
                 f"{path / WEIGHTS} does not hold the weights that {CONFIG} beside it describes ({error}).",
@@ -102,5 +102,6 @@ def _absent(folder: Path | str) -> Path:
     )
 
 
-def _single(tensor: torch.Tensor) -> torch.Tensor:
+def single(tensor: torch.Tensor) -> torch.Tensor:
+    """In single precision, if it was stored in half."""
     return tensor.float() if tensor.dtype == torch.float16 else tensor

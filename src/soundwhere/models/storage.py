@@ -6,20 +6,19 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import nn
 
 from soundwhere.config import ModelConfig, from_dict, to_dict
 from soundwhere.errors import CheckpointError
 from soundwhere.files import atomic_path
+from soundwhere.models.hub import single
 from soundwhere.models.scav import SCAV
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
 FORMAT = "soundwhere-1"
 MODEL_PREFIX = "model."
@@ -122,17 +121,13 @@ def read_tensors(path: Path, prefix: str) -> dict[str, Tensor]:
     """The tensors whose name starts with `prefix`, under the rest of their name."""
     with _open(path) as file:
         names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
-        return {name.removeprefix(prefix): _single(file.get_tensor(name)) for name in names}
+        return {name.removeprefix(prefix): single(file.get_tensor(name)) for name in names}
 
 
 def sha256(path: Path) -> str:
     """The file's sha256 as 64 hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _single(tensor: Tensor) -> Tensor:
-    return tensor.float() if tensor.dtype == torch.float16 else tensor
 
 
 def _open(path: Path) -> Any:
