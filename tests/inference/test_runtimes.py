@@ -158,3 +158,9 @@ def test_files_that_are_no_models(tmp_path: Path, exported: Path, monkeypatch: p
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingExtraError, match=f"soundwhere\\[{extra}\\]"):
             load(exported, "onnx" if package == "onnxruntime" else package, CPU)
+
+
+@needs_onnx
+def test_doctor_looks_into_exported_models(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", str(exported)]) == 0
+    assert capsys.readouterr().out.startswith(f"{exported}: scav-tiny, ")
