@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+_MOST = 4  # items in hand at once: each needs memory
 _PATIENCE_S = 0.1  # after which a waiting thread looks whether it is still wanted
 
 
@@ -58,6 +59,11 @@ def _make(items: Generator[T, None, None], queue: Queue[tuple[T] | BaseException
         put(error)
     else:
         put(None)
+
+
+def at_once() -> int:
+    """How many items a processor works on at once, each with its share of torch's threads."""
+    return min(_MOST, torch.get_num_threads())
 
 
 def spread(work: Callable[[T], R], items: Iterable[T], workers: int) -> Generator[R, None, None]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from soundwhere.distributed import initialise
-from soundwhere.inference.ahead import ahead, spread
+from soundwhere.inference.ahead import ahead, at_once, spread
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.portions import portions
 from soundwhere.inference.result import Answer, Result
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from soundwhere.inference.runtimes import Runtime
     from soundwhere.models.scav import SCAV
     from soundwhere.types import Localisation
-
-_MOST_WORKERS = 4  # portions in the network at once on a processor; each holds a batch and its activations
 
 
 class Localiser:
@@ -69,7 +67,7 @@ class Localiser:
     ) -> None:
         self.settings = Settings(fps=fps, hop_s=hop_s, squash=squash, smooth=smooth, sources=sources, **thresholds)
         self.device = initialise(device)
-        self.workers = min(_MOST_WORKERS, torch.get_num_threads()) if self.device.type == "cpu" else 1
+        self.workers = at_once() if self.device.type == "cpu" else 1
         self.model = load(model, runtime, self.device, self.workers)
         if isinstance(self.model, Compiled):
             self.device = torch.device("cpu")

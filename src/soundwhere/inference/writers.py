@@ -7,6 +7,7 @@ import io
 import json
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from PIL import Image as Pillow
 from soundwhere import __version__
 from soundwhere.config import to_dict
 from soundwhere.files import write_text
-from soundwhere.inference.ahead import ahead
+from soundwhere.inference.ahead import ahead, at_once, spread
 from soundwhere.inference.coco import write_coco
 from soundwhere.inference.folder import FINISHED, finished_folder
 from soundwhere.inference.formats import FILES, SCHEMA, check_formats
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from soundwhere.inference.result import Result
+    from soundwhere.media.video import Frame
     from soundwhere.types import Image
 
     Progress = Callable[[int, int], None] | None
@@ -89,12 +91,18 @@ def write_overlay(result: Result, path: Path, progress: Progress = None) -> None
             path, width, height, footage.own_fps, audio_from=footage.sound, start_s=footage.start_s, end_s=footage.end_s
         ) as video,
         closing(ahead(footage.frames(footage.own_fps), depth=8)) as frames,
+        closing(spread(partial(_drawn, result), frames, at_once())) as pictures,
     ):
-        for number, frame in enumerate(frames, 1):
-            heard = result.presence(frame.time_s).any()
-            video.write(overlay(frame.image, drawn_maps(result, frame.time_s)) if heard else frame.image)
+        for number, picture in enumerate(pictures, 1):
+            video.write(picture)
             if progress is not None:
                 progress(number, total)
+
+
+def _drawn(result: Result, frame: Frame) -> Image:
+    """A frame with the heatmaps of its time on it."""
+    heard = result.presence(frame.time_s).any()
+    return overlay(frame.image, drawn_maps(result, frame.time_s)) if heard else frame.image
 
 
 def moments(result: Result) -> list[float]:
