@@ -1,4 +1,4 @@
-"""Ranks, gather with gradient, seeds: every collective of the package. On one process each is a no-op.
+"""Ranks, gather with gradient: every collective of the package. On one process each is a no-op.
 
 One machine with several GPUs:  torchrun --nproc-per-node 4 -m soundwhere train ...
 Without a GPU the same command runs over gloo.
@@ -7,17 +7,13 @@ Without a GPU the same command runs over gloo.
 from __future__ import annotations
 
 import os
-import random
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from soundwhere.errors import ConfigError
-
-T = TypeVar("T")
 
 
 def rank() -> int:
@@ -80,27 +76,6 @@ def gather(tensor: Tensor) -> Tensor:
 def all_reduce_sum(tensor: Tensor) -> Tensor:
     """Sum over processes, element by element; the gradient is summed over processes too."""
     return cast(Tensor, _AllReduceSum.apply(tensor)) if _several() else tensor  # type: ignore[no-untyped-call]
-
-
-def broadcast_object(value: T) -> T:
-    """The main process's value, on every process; anything that pickles."""
-    if not _several():
-        return value
-    box = [value]
-    dist.broadcast_object_list(box, src=0)
-    return box[0]
-
-
-def seed(value: int) -> None:
-    """Seed Python, numpy and torch alike on every process, so that initial weights agree."""
-    random.seed(value)
-    np.random.seed(value % 2**32)  # noqa: NPY002 - libraries below us draw from the global generator
-    torch.manual_seed(value)
-
-
-def rank_seed(value: int) -> int:
-    """A seed for what must differ between processes, such as the clips they draw; `value` itself on the main one."""
-    return value + 1_000_003 * rank()
 
 
 def _several() -> bool:

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from soundwhere.config import Thresholds
 from soundwhere.losses.contrastive import contrast
-from soundwhere.losses.thresholding import negative_score, positive_score, soft_masks
+from soundwhere.losses.thresholding import negative_score, positive_score
 
 PAPER = Thresholds()
 
@@ -47,14 +47,6 @@ def test_scores_agree_with_the_plain_formula_where_it_does_not_underflow(similar
     expected = torch.tensor([plain_scores(cells.flatten().tolist()) for cells in similarity])
     torch.testing.assert_close(positive_score(similarity, PAPER), expected[:, 0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(negative_score(similarity, PAPER), expected[:, 1], rtol=1e-4, atol=1e-5)
-
-
-def test_soft_masks_are_half_at_their_thresholds_and_fall_away_from_them() -> None:
-    positive, negative = soft_masks(torch.tensor([[0.0, 0.4, 0.65, 1.0]]), PAPER)
-    assert positive[0, 2].item() == pytest.approx(0.5)
-    assert negative[0, 1].item() == pytest.approx(0.5)
-    assert (positive.diff() > 0).all()
-    assert (negative.diff() < 0).all()
 
 
 @pytest.mark.parametrize("level", [-0.9, -0.5, -0.1, 0.0, 0.05])

@@ -13,7 +13,6 @@ from soundwhere.media.audio import (
     centre_clip,
     read_audio,
     scale_to_rms,
-    stream_audio,
     timeline,
     window,
     write_wav,
@@ -165,12 +164,6 @@ def test_a_part_of_a_matroska_file_is_right_to_its_millisecond(tmp_path):
     sound = bumps(6.0, 48_000, times=(4.0,))[None].astype(np.float32)
     path = write_sound(tmp_path / "a.mkv", sound, 48_000, "libopus", "flt", "mono")
     assert abs(np.argmax(read_audio(path, 3.2, 5.0)) / RATE + 3.2 - 4.0) < 0.0015
-
-
-def test_blocks_join_to_the_whole(clip_path):
-    blocks = list(stream_audio(clip_path, block_s=0.3))
-    assert {len(block) for block in blocks[:-1]} == {round(0.3 * RATE)}
-    np.testing.assert_array_equal(np.concatenate(blocks), read_audio(clip_path))
 
 
 def test_stereo_stays_stereo_on_request(tmp_path):

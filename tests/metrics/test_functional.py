@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from soundwhere.metrics.functional import auc, auc_shares, iou, leakage, pointing_game, success_rate
+from soundwhere.metrics.functional import auc, auc_shares, iou, leakage, pointing_game
 
 masks = hnp.arrays(np.bool_, (5, 7))
 ious = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(0, 1))
@@ -39,10 +39,6 @@ def test_auc_stays_near_the_mean_iou(values):
     tensor = torch.from_numpy(values)
     assert abs(auc(tensor) - tensor.mean()) <= 0.025 + 1e-12
     assert ((auc_shares(tensor) - tensor).abs() <= 0.025 + 1e-12).all()
-
-
-def test_success_counts_pairs_at_the_threshold():
-    assert success_rate(torch.tensor([0.3, 0.29, 0.5, 0.0]).double(), 0.3).item() == 0.5
 
 
 def test_pointing_game_shares_equal_peaks():

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.config import Thresholds
-
-
-def soft_masks(similarity: Tensor, thresholds: Thresholds) -> tuple[Tensor, Tensor]:
-    """The soft positive and soft negative mask of each cell (Eq. masks).
-
-    Args:
-        similarity: Shape (..., h, w).
-        thresholds: Positive and negative thresholds and the temperature.
-
-    Returns:
-        m_p and m_n, each of shape (..., h, w), in (0, 1).
-    """
-    positive = torch.sigmoid((similarity - thresholds.positive) / thresholds.temperature)
-    negative = torch.sigmoid((thresholds.negative - similarity) / thresholds.temperature)
-    return positive, negative
 
 
 def positive_score(similarity: Tensor, thresholds: Thresholds) -> Tensor:

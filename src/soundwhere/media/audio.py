@@ -63,27 +63,6 @@ def read_audio(path: Path | str, start_s: float = 0.0, end_s: float | None = Non
     return np.concatenate(blocks)[:wanted]
 
 
-def stream_audio(path: Path | str, block_s: float = 10.0) -> Iterator[Waveform]:
-    """Read the sound of a media file in consecutive blocks, so that a long one needs constant memory.
-
-    Args:
-        path: As for `read_audio`, whose result the joined blocks equal.
-        block_s: Length of a block; only the last one may be shorter.
-
-    Yields:
-        Shape (N,), float32.
-    """
-    size = max(1, round(block_s * SAMPLE_RATE_HZ))
-    held = np.zeros(0, np.float32)
-    for block in timeline(path, SAMPLE_RATE_HZ):
-        held = np.concatenate([held, block[0]])
-        while len(held) >= size:
-            yield held[:size]
-            held = held[size:]
-    if len(held):
-        yield held
-
-
 def window(waveform: Waveform, centre_s: float, length_s: float = CLIP_S) -> Waveform:
     """The part of a waveform around a time, with silence outside of it.
 

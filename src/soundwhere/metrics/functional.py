@@ -91,11 +91,6 @@ def leakage(binary: Tensor, others: Tensor) -> Tensor:
     return _each(kernels.leakage, binary, others)
 
 
-def success_rate(ious: Tensor, threshold: float) -> Tensor:
-    """CIoU@x as the paper counts it: the share of pairs whose IoU is at least `threshold`, over the last dimension."""
-    return (ious >= threshold).double().mean(-1)
-
-
 def auc_shares(ious: Tensor) -> Tensor:
     """What each pair adds to the AUC, shape as `ious`: the AUC is their mean, because the trapezoid is linear."""
     thresholds = torch.arange(AUC_STEPS + 1, dtype=torch.float64, device=ious.device) / AUC_STEPS
