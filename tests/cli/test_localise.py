@@ -156,6 +156,8 @@ def test_two_clips_of_one_name(give: Give, folder: Path, model_path: Path, capsy
     for _ in range(2):  # the second time one of them is finished
         assert run(["clip.mov", "clip.mp4", "clip.mp4", "--model", str(model_path), *QUICK]) == 1
         assert "clip.mp4 and clip.mov would both be written to clip.soundwhere" in capsys.readouterr().err
+    assert run(["clip.mp4", "--model", str(model_path), *QUICK]) == 2
+    assert "clip.soundwhere holds the result of clip.mov, not of clip.mp4" in capsys.readouterr().err
 
 
 def test_what_is_skipped_says_what_it_lacks(give: Give, model_path: Path, capsys: Capture) -> None:

@@ -107,7 +107,7 @@ def run(arguments: list[str]) -> int:
 
 def _plan(clip: Path, options: Options, formats: tuple[str, ...], claimed: dict[Path, Path]) -> Task | Outcome:
     """What is to be done with a clip, if anything; `claimed` says which clip a folder belongs to, and is added to."""
-    from soundwhere.inference.folder import check_target, is_finished, result_folder
+    from soundwhere.inference.folder import check_target, is_finished, result_folder, result_of
 
     folder = result_folder(clip, options.out)
     try:
@@ -115,6 +115,8 @@ def _plan(clip: Path, options: Options, formats: tuple[str, ...], claimed: dict[
         if other is not clip:
             raise ConfigError(f"{clip} and {other} would both be written to {folder}.", "Give each its own --out.")
         if is_finished(folder) and not options.overwrite:
+            if (name := result_of(folder)) not in (None, clip.name):
+                raise ConfigError(f"{folder} holds the result of {name}, not of {clip}.", f"Give {clip} its own --out.")
             lacking = [name for name in formats if not (folder / FILES[name]).exists()]
             without = f" without {','.join(lacking)}" if lacking else ""
             return Outcome(str(clip), "skipped", f"{folder} is finished{without} (--overwrite does it again)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 import shutil
@@ -77,6 +78,14 @@ def check_target(folder: Path, overwrite: bool = False) -> None:
 def is_finished(folder: Path) -> bool:
     """Whether a folder holds a finished result."""
     return (folder / FINISHED).is_file()
+
+
+def result_of(folder: Path) -> str | None:
+    """The name of the clip whose result a folder holds, if it can be told."""
+    try:
+        return str(json.loads((folder / FINISHED).read_text(encoding="utf-8"))["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def list_files(folder: Path) -> list[dict[str, Any]]:
