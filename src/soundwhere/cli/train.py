@@ -30,6 +30,7 @@ Examples:
   soundwhere train --config configs/made-up-world.toml --out runs/first
   soundwhere train --out runs/first --resume
   soundwhere train --config configs/paper.toml --source folder --root videos/ --batch-size 64 --out runs/videos
+  soundwhere train --source folder --root videos/ --from scav-mobile --out runs/mine
   soundwhere train --stage two --from runs/first/stage-one.safetensors --out runs/second
   torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
 """
@@ -48,7 +49,7 @@ class Options:
     resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Go on from the folder's latest checkpoint."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Begin from the weights in this file."""
+    """Begin from the weights of this model: its name, its file or the folder of its run."""
     download: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Fetch ImageNet weights of the visual encoder if they are not on this machine."""
     report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -65,8 +66,10 @@ def run(arguments: list[str]) -> int:
     config = Config(options.model, options.loss, options.data, options.train)
 
     from soundwhere.engine.train import train
+    from soundwhere.models.registry import model_file
 
-    file = train(config, options.out, resume=options.resume, start=options.start, download=options.download)
+    start = None if options.start is None else model_file(options.start)
+    file = train(config, options.out, resume=options.resume, start=start, download=options.download)
     if os.environ.get("RANK", "0") != "0":
         return 0  # of torchrun's processes, the first one speaks
     say(f"wrote {file}")
@@ -94,9 +97,10 @@ def _defaults(arguments: list[str]) -> Options:
     if name:
         config = dataclasses.replace(config, model=model_config(name))
     elif start and not file:
+        from soundwhere.models.registry import model_file
         from soundwhere.models.storage import read_facts
 
-        model, _ = read_facts(Path(start))
+        model, _ = read_facts(model_file(start))
         config = dataclasses.replace(config, model=dataclasses.replace(model, decouple=True))
     return Options(
         tyro.MISSING,

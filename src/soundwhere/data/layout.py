@@ -133,6 +133,24 @@ def join(frames: Sequence[NDArray[T]], layout: Layout, axes: tuple[int, int] = (
     return np.concatenate(rows, axes[0])
 
 
+def check_layouts(layouts: Sequence[Layout], sources: int, silent: int, pool: int, frozen: bool) -> None:
+    """Refuse layouts that scenes cannot be made in.
+
+    Args:
+        layouts: Ways to put frames together.
+        sources: How many of them sound.
+        silent: How many are seen only.
+        pool: How many pictures there are; 0 for ever new ones.
+        frozen: Whether features are computed once, of whole pictures with a `pool` and else of frames.
+    """
+    for layout in layouts:
+        check_layout(layout, sources + silent)
+    if "pasted" in layouts and silent == 0:
+        raise ConfigError("The layout `pasted` needs a silent frame to paste onto.", "Give --silent 1 or more.")
+    if "pasted" in layouts and not pool and frozen:
+        raise ConfigError("Pasted pictures are encoded whole.", "Give --pool, the number of pictures to encode.")
+
+
 def check_layout(layout: Layout, frames: int) -> None:
     """Refuse a layout that a number of frames does not fill."""
     if layout == "grid" and frames != GRID_FRAMES:

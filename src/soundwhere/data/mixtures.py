@@ -8,9 +8,9 @@ import numpy as np
 
 from soundwhere.constants import FRAME_PX, MIXING_RMS, SOURCES
 from soundwhere.data.draws import Example
-from soundwhere.data.layout import Arrangement, Layout, arrange, check_layout, compose, join, place_map
+from soundwhere.data.layout import Arrangement, Layout, arrange, check_layouts, compose, join, place_map
 from soundwhere.data.memory import MEMORY
-from soundwhere.errors import ConfigError, DataError
+from soundwhere.errors import DataError
 from soundwhere.media.audio import scale_to_rms
 from soundwhere.media.image import resize
 
@@ -105,12 +105,7 @@ class Mixtures:
         self._strength = strength
         self._keys = [clips.key(index) for index in range(len(clips))]
         self._epoch, self._order = -1, np.empty(0, np.int64)
-        for layout in layouts:
-            check_layout(layout, self._frames)
-        if "pasted" in layouts and silent == 0:
-            raise ConfigError("The layout `pasted` needs a silent frame to paste onto.", "Give --silent 1 or more.")
-        if "pasted" in layouts and not pool and features is not None:
-            raise ConfigError("Pasted pictures are encoded whole.", "Give --pool, the number of pictures to encode.")
+        check_layouts(layouts, sources, silent, pool, frozen=features is not None)
         if len(set(self._keys)) < self._frames:
             raise DataError(
                 f"A scene of {self._frames} frames needs as many pictures, but there are {len(set(self._keys))}.",

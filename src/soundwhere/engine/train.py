@@ -15,7 +15,9 @@ import torch
 
 from soundwhere import distributed
 from soundwhere.config import changed_settings, to_dict
+from soundwhere.constants import SOURCES
 from soundwhere.data.draws import batches
+from soundwhere.data.layout import check_layouts
 from soundwhere.data.sources import data_root, make_draws, make_strength_pairs
 from soundwhere.engine.checkpoint import Progress, read_progress, restore, save_checkpoint
 from soundwhere.engine.journal import METRICS, Journal, preparing
@@ -246,6 +248,9 @@ def _checked(config: Config) -> Config:
             "Maps that are `shaped` need clips, to whose frames a head on a frozen visual encoder is fitted.",
             "Use --maps presence, or train on clips (--source real-duet or folder) with --freeze-visual.",
         )
+    data = config.data
+    if stage != "one" and data.source != "synthetic" and data.mixtures == "made":
+        check_layouts(data.layouts, SOURCES, data.silent, data.pool, model.freeze_visual)
     if model.audio_weights == "visual" and model.audio != model.visual:
         raise ConfigError(
             f"The audio encoder ({model.audio}) cannot start from the weights of the visual one ({model.visual}).",
