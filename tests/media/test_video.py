@@ -8,6 +8,7 @@ import pytest
 from PIL import Image as Pillow
 
 from soundwhere.errors import ConfigError, MediaError
+from soundwhere.media.container import decoded
 from soundwhere.media.video import clock, probe, read_frames, require_streams, stream_frames
 
 
@@ -99,6 +100,48 @@ def test_the_frame_on_display(tmp_path, suffix, times, fps, start_s, end_s):
         assert frame.time_s == pytest.approx(start_s + k / fps)
         expected = max(i for i, time in enumerate(times) if time <= frame.time_s + 1e-3)
         assert index_of(frame) == expected
+
+
+B_FRAMES = [
+    ("mp4", "libx264", {"x264-params": "bframes=5:b-adapt=0:b-pyramid=normal"}),
+    ("mkv", "libx264", {"x264-params": "bframes=16:b-adapt=0:b-pyramid=strict:ref=16"}),
+    ("mp4", "libx265", {"x265-params": "bframes=8:b-pyramid=1:log-level=none"}),
+    ("ts", "libx264", {"x264-params": "bframes=3:b-adapt=0:b-pyramid=none"}),
+    ("avi", "mpeg4", {"bf": "2"}),
+    ("webm", "libvpx-vp9", {"auto-alt-ref": "1", "lag-in-frames": "16"}),
+]
+"""Ways to write pictures in another order than they are seen in, some of which no other picture refers to."""
+
+
+@pytest.mark.parametrize(("suffix", "codec", "options"), B_FRAMES, ids=[f"{s}-{c}" for s, c, _ in B_FRAMES])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_pictures_that_nobody_sees_are_skipped_and_no_others(tmp_path, suffix, codec, options, uneven):
+    rng = np.random.default_rng(3)
+    steps = rng.choice([1, 1, 2, 5], 45) if uneven and suffix != "avi" else np.ones(45)  # avi has one rate
+    times = [round(float(time_s), 2) for time_s in np.concatenate([[0], np.cumsum(steps) / 10])]
+    path = write_video(tmp_path / f"a.{suffix}", times, codec, **options)
+    every = list(stream_frames(path))
+    assert len(every) >= 45
+
+    def check(frame):
+        begun = [one for one in every if one.time_s <= frame.time_s + 1e-3] or every[:1]
+        np.testing.assert_array_equal(frame.image, begun[-1].image)
+
+    for fps, start_s in [(5, 0.0), (0.7, 0.0), (2, 1.35), (3.3, 2.0), (40, 0.0)]:
+        for frame in stream_frames(path, fps, start_s, end_s=times[-1]):
+            check(frame)
+    for frame in read_frames(path, [0.0, 1.7, 1.75, 3.0, times[-1]]):
+        check(frame)
+
+
+def test_decoders_skip_what_they_may(tmp_path):
+    path = write_video(tmp_path / "a.mp4", EVEN, **{"x264-params": "bframes=3:b-adapt=0:b-pyramid=none:scenecut=0"})
+    counts = []
+    for due in (None, lambda *_: True, lambda begin, end: begin <= 1.5 < end, lambda *_: False):
+        with av.open(path) as container:
+            counts.append(sum(1 for _ in decoded(container, container.streams.video[0], due)))
+    assert counts[0] == counts[1] == 30
+    assert counts[3] + 1 == counts[2] <= 12  # one in four, and the one that is seen
 
 
 def test_without_an_end_the_last_frame_is_held_while_there_is_sound(tmp_path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
+import av
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -20,12 +22,11 @@ from soundwhere.inference.writers import drawn_maps
 from soundwhere.media.audio import read_audio, window
 from soundwhere.media.draw import overlay
 from soundwhere.media.image import network_size, normalise, resize
-from soundwhere.media.video import stream_frames
 from soundwhere.media.writer import VideoWriter
 from soundwhere.models.peeling import localise_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from torch import Tensor
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from soundwhere.inference.portions import Portion
     from soundwhere.inference.result import Result
     from soundwhere.models.scav import SCAV
-    from soundwhere.types import Localisation, Waveform
+    from soundwhere.types import Image, Localisation, Waveform
 
 T = TypeVar("T")
 
@@ -76,13 +77,25 @@ def plain_loop(model: SCAV, path: Path, fps: float, hop_s: float) -> Tensor:
         Similarity maps, shape (T, K, h, w), in [-1, 1].
     """
     sound, maps = read_audio(path), []
-    for frame in stream_frames(path, fps):
-        height, width, _ = frame.image.shape
+    for time_s, image in _plain_frames(path, fps):
+        height, width, _ = image.shape
         size = network_size(height, width, model.config.frame_px)
-        around = window(sound, int(frame.time_s / hop_s + 0.5) * hop_s)
+        around = window(sound, int(time_s / hop_s + 0.5) * hop_s)
         spectrogram = model.hear(torch.from_numpy(around)[None])
-        maps.append(model(normalise(resize(frame.image, size))[None], spectrogram).similarity)
+        maps.append(model(normalise(resize(image, size))[None], spectrogram).similarity)
     return torch.cat(maps)
+
+
+def _plain_frames(path: Path, fps: float) -> Iterator[tuple[float, Image]]:
+    """The frames on display at 0, 1 / fps, ... as PyAV gives them, which does for ordinary files."""
+    with av.open(path) as container:
+        decoded = container.decode(video=0)
+        shown, following = None, next(decoded, None)
+        for index in range(math.ceil((container.duration or 0) / av.time_base * fps - 1e-6)):
+            while following is not None and (shown is None or (following.time or 0) <= index / fps + 1e-3):
+                shown, following = following, next(decoded, None)
+            if shown is not None:
+                yield index / fps, cast("Image", shown.to_ndarray(format="rgb24"))
 
 
 def difference(localiser: Localiser, footage: Footage, maps: Tensor) -> float:

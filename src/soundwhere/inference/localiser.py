@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from soundwhere.models.scav import SCAV
     from soundwhere.types import Localisation
 
+    Windows = dict[int, tuple[Tensor, float]]  # of sound: embeddings (2, C) and level in decibels, by number
+
 
 class Localiser:
     """Keeps a model loaded and localises the sounds of clips with it.
@@ -41,8 +43,7 @@ class Localiser:
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         fps: Frames analysed per second.
         hop_s: Distance between windows of sound.
-        batch: Frames that go through the network together; by default 16 on a GPU and 4 on a processor, whose caches
-            hold no more.
+        batch: Frames that go through the network together; by default 16 on a GPU and 8 on a processor.
         squash: Squash frames to squares instead of keeping their shape.
         smooth: Average the maps lightly over time.
         sources: How many sources are looked for; by default as many as the model tells apart, which is two.
@@ -74,7 +75,7 @@ class Localiser:
         if "least_confidence" not in thresholds:
             self.settings = replace(self.settings, least_confidence=self.model.config.sounding_threshold)
         self.sources = self.model.sources if sources is None else sources
-        self.batch = max(1, batch or (4 if self.device.type == "cpu" else 16))
+        self.batch = max(1, batch or (8 if self.device.type == "cpu" else 16))
 
     def localise(
         self,
@@ -130,8 +131,12 @@ class Localiser:
         """
         size = self._network_size(*footage.size)
         read = portions(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size)
-        with closing(ahead(read)) as decoded:
-            yield from spread(self._forward, self._with_sound(decoded), self.workers)
+        with (
+            closing(ahead(read)) as decoded,
+            closing(spread(self._hear, decoded, self.workers)) as heard,
+            closing(spread(self._forward, _with_sound(heard), self.workers)) as answers,
+        ):
+            yield from answers
 
     def _answers(self, footage: Footage) -> Iterator[Answer]:
         tracker, smoother = Tracker(), Smoother()
@@ -151,23 +156,15 @@ class Localiser:
                 sounding = audible & (surety >= self.settings.least_confidence)
                 yield Answer(time_s, shown, surety, sounding, level, footage.size)
 
-    def _with_sound(self, decoded: Iterable[Portion]) -> Iterator[tuple[Portion, list[float], Tensor]]:
-        """Portions, the level of the sound around each of their frames, and what is heard there, shape (B, 2, C)."""
-        heard: dict[int, tuple[Tensor, float]] = {}  # embeddings and level of windows the next frames may share
-        for portion in decoded:
-            heard = {**_last(heard), **self._hear(portion)}
-            embeddings, levels = zip(*(heard[number] for number in portion.windows), strict=True)
-            yield portion, list(levels), torch.stack(embeddings)
-
     @torch.inference_mode()
-    def _hear(self, portion: Portion) -> dict[int, tuple[Tensor, float]]:
-        """Encode the windows that are new: their embeddings (2, C) and levels in decibels, by number."""
+    def _hear(self, portion: Portion) -> tuple[Portion, Windows]:
+        """Encode the windows of sound that are new in a portion."""
         if not portion.sounds:
-            return {}
+            return portion, {}
         waveforms = torch.from_numpy(np.stack(list(portion.sounds.values()))).to(self.device)
         embeddings = self.model.embed(self.model.hear(waveforms))
         levels = portion.levels_db.values()
-        return dict(zip(portion.sounds, zip(embeddings, levels, strict=True), strict=True))
+        return portion, dict(zip(portion.sounds, zip(embeddings, levels, strict=True), strict=True))
 
     @torch.inference_mode()
     def _forward(self, given: tuple[Portion, list[float], Tensor]) -> tuple[Portion, list[float], Localisation]:
@@ -183,9 +180,14 @@ class Localiser:
         return (side, side) if self.settings.squash else network_size(height, width, side)
 
 
-def _last(heard: dict[int, tuple[Tensor, float]]) -> dict[int, tuple[Tensor, float]]:
-    """The latest of the windows, which is the only one that the next frames may share."""
-    return {max(heard): heard[max(heard)]} if heard else {}
+def _with_sound(portions: Iterable[tuple[Portion, Windows]]) -> Iterator[tuple[Portion, list[float], Tensor]]:
+    """Portions, the level of the sound around each of their frames, and what is heard there, shape (B, 2, C)."""
+    heard: Windows = {}
+    for portion, fresh in portions:
+        latest = {max(heard): heard[max(heard)]} if heard else {}  # the only one that the next frames may share
+        heard = {**latest, **fresh}
+        embeddings, levels = zip(*(heard[number] for number in portion.windows), strict=True)
+        yield portion, list(levels), torch.stack(embeddings)
 
 
 def localise(

@@ -103,8 +103,8 @@ class Compiled(SCAV):
         return self._run("embed", spectrogram)[0]
 
     def see(self, image: Tensor) -> Tensor:
-        """As `SCAV.see`."""
-        return self._run("see", image)[0]
+        """As `SCAV.see`, one picture after the other: what is computed for one fits a processor's caches."""
+        return torch.cat([self._run("see", one[None])[0] for one in image.unbind()])
 
     def see_strength(self, features: Tensor) -> Tensor:
         """As `SCAV.see_strength`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import av
 from av.error import FFmpegError
@@ -12,19 +13,23 @@ from av.error import FFmpegError
 from soundwhere.errors import MediaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from av.audio.frame import AudioFrame
     from av.audio.stream import AudioStream
     from av.container import InputContainer
+    from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
+
+    Due = Callable[[float, float], bool]  # whether a picture on display between two times is to be seen
 
 VIDEO_SUFFIXES: Final = frozenset(
     {".3gp", ".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"}
 )
 _REMEDY = "Give a video that plays, such as an mp4, mov, mkv, webm or gif, or a sound file."
 SEEK_MARGIN_S: Final = 1.0  # decoders need a run-up: reordered frames, overlapping sound packets
+_REORDERED = 16  # pictures by which decoding may run ahead of display: more is allowed by no format in use
 _LEAST_BYTES_PER_S = 20  # a time beyond what a file has bytes for, at this rate after a minute, is damage
 _PIXEL_SHAPES = (1.01, 4)  # pixels less wide or high than this count as square, those more as damage
 _RATES_HZ = (1_000, 1_000_000)  # sound outside of this range is damage, too
@@ -93,31 +98,71 @@ def is_audible(rate_hz: int) -> bool:
     return _RATES_HZ[0] <= rate_hz <= _RATES_HZ[1]
 
 
-def decoded(container: InputContainer, stream: AudioStream | VideoStream) -> Iterator[AudioFrame | VideoFrame]:
-    """Every frame that decodes, in order of display: damaged ones are skipped, a file cut short ends early."""
+def decoded(
+    container: InputContainer, stream: AudioStream | VideoStream, due: Due | None = None
+) -> Iterator[AudioFrame | VideoFrame]:
+    """Every frame that decodes, in order of display: damaged ones are skipped, a file cut short ends early.
+
+    Args:
+        container: An open file.
+        stream: One of its streams.
+        due: Which pictures are to be seen. Others may be left out, where the decoder can do without them.
+    """
     last_s = zero_s(container) + longest_s(container)
-    for frame in _decoded(container, stream):
+    packets = _packets(container, stream)
+    for frame in _decoded(stream, packets if due is None else _marked(packets, stream, due)):
         if not frame.is_corrupt and (frame.time is None or frame.time <= last_s):
             yield frame
 
 
-def _decoded(container: InputContainer, stream: AudioStream | VideoStream) -> Iterator[AudioFrame | VideoFrame]:
+def _packets(container: InputContainer, stream: AudioStream | VideoStream) -> Iterator[Packet[Any]]:
+    """The packets of a stream; after an error in the container once more, as long as there still are any."""
     progress = True
-    while progress:  # once more after an error in the container, as long as packets still come
+    while progress:
         progress = False
         try:
             for packet in container.demux(stream):
                 progress = True
-                try:
-                    frames = packet.decode()
-                except FFmpegError:
-                    continue
-                yield from frames  # type: ignore[misc]
+                yield packet
             return
         except FFmpegError:
             continue
+
+
+def _marked(packets: Iterable[Packet[Any]], stream: AudioStream | VideoStream, due: Due) -> Iterator[Packet[Any]]:
+    """The same packets; with each, the decoder is told whether it may skip the picture if no other picture needs it.
+
+    A picture is on display until the next one, whose packet may come some packets before or after its own.
+    """
+    waiting: deque[Packet[Any]] = deque()
+    near: deque[int] = deque(maxlen=3 * _REORDERED)  # when pictures begin, of packets before and after the next to go
+
+    def marked(packet: Packet[Any]) -> Packet[Any]:
+        seen = True
+        if packet.pts is not None and packet.time_base is not None:
+            end = min((other for other in near if other > packet.pts), default=None)
+            seen = end is None or due(float(packet.pts * packet.time_base), float(end * packet.time_base))
+        stream.codec_context.skip_frame = "DEFAULT" if seen else "NONREF"
+        return packet
+
+    for packet in packets:
+        waiting.append(packet)
+        if packet.pts is not None:
+            near.append(packet.pts)
+        if len(waiting) > _REORDERED:
+            yield marked(waiting.popleft())
+    yield from map(marked, waiting)
+
+
+def _decoded(stream: AudioStream | VideoStream, packets: Iterable[Packet[Any]]) -> Iterator[AudioFrame | VideoFrame]:
+    for packet in packets:
+        try:
+            frames = packet.decode()
+        except FFmpegError:
+            continue
+        yield from frames
     try:
-        yield from stream.codec_context.decode(None)
+        yield from stream.codec_context.decode(None)  # what a file that was cut short has left in the decoder
     except FFmpegError:
         return
 

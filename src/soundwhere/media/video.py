@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     Pictures = Iterator[tuple[float, Callable[[], Image]]]  # time, and the picture when it is wanted
 
 _ROUNDING_S = 1e-3  # time stamps of some formats are rounded to the millisecond
+_MARGIN_S = 2 * _ROUNDING_S  # by which a picture counts as on display longer than it is, rather than be missed
 _SEEK_BEYOND_S = 5.0  # to reach a frame further ahead than this, jumping beats decoding what lies between
 
 
@@ -148,7 +150,8 @@ def stream_frames(
     count = math.ceil(((_end_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
     if end_s is None and start_s == 0:
         count = max(count, 1)  # a photo lasts no time and is still to be seen
-    yield from _on_display(_pictures(path, start_s), (start_s + index / fps for index in range(count)))
+    times_s = (start_s + index / fps for index in range(count))
+    yield from _on_display(_pictures(path, start_s, partial(_any_even, start_s, fps)), times_s)
 
 
 def read_frames(path: Path | str, times_s: Sequence[float]) -> list[Frame]:
@@ -160,7 +163,8 @@ def read_frames(path: Path | str, times_s: Sequence[float]) -> list[Frame]:
     for start, stop in pairwise([0, *breaks, len(ascending)]):
         times = ascending[start:stop]
         if times:
-            found.update((frame.time_s, frame) for frame in _on_display(_pictures(path, times[0]), times))
+            pictures = _pictures(path, times[0], partial(_any_between, times))
+            found.update((frame.time_s, frame) for frame in _on_display(pictures, times))
     return [found[time_s] for time_s in times_s]
 
 
@@ -179,8 +183,21 @@ def _on_display(pictures: Pictures, times_s: Iterable[float]) -> Iterator[Frame]
                 yield Frame(time_s, image)
 
 
-def _pictures(path: Path, start_s: float) -> Pictures:
-    """Every picture from the one on display at `start_s` or some earlier one on, with increasing times."""
+def _any_even(start_s: float, fps: float, begin_s: float, end_s: float) -> bool:
+    """Whether one of start_s, start_s + 1 / fps, ... lies between two times."""
+    return start_s + max(0, math.ceil((begin_s - start_s) * fps)) / fps <= end_s
+
+
+def _any_between(times_s: Sequence[float], begin_s: float, end_s: float) -> bool:
+    """Whether one of the ascending times lies between two others."""
+    return bisect_left(times_s, begin_s) < bisect_right(times_s, end_s)
+
+
+def _pictures(path: Path, start_s: float, due: media.Due | None = None) -> Pictures:
+    """Pictures from the one on display at `start_s` or some earlier one on, with increasing times.
+
+    All of them, or with `due` at least those on display when it says so.
+    """
     if _is_photo(path):
         image = read_image(path)
         yield 0.0, lambda: image
@@ -198,7 +215,11 @@ def _pictures(path: Path, start_s: float) -> Pictures:
         run_up = start_s - media.SEEK_MARGIN_S
         sought = run_up > 0 and _seek(container, stream, run_up + zero_s)
         last_s = -math.inf
-        for frame in media.decoded(container, stream):
+
+        def wanted(begin_s: float, end_s: float) -> bool:
+            return due is None or due(begin_s - zero_s - _MARGIN_S, end_s - zero_s + _MARGIN_S)
+
+        for frame in media.decoded(container, stream, wanted):
             time_s = frame.time - zero_s if frame.time is not None else max(last_s, 0) + 1 / (stream.average_rate or 25)
             if sought and last_s == -math.inf and time_s > start_s:
                 break  # the jump went too far, as it may in formats without an index
@@ -210,7 +231,7 @@ def _pictures(path: Path, start_s: float) -> Pictures:
             raise MediaError(
                 f"{path} has a video track of which no frame can be decoded.", "Download or copy it again."
             )
-        yield from _pictures(path, 0.0)
+        yield from _pictures(path, 0.0, due)
 
 
 def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool:
