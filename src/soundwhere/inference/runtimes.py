@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -13,9 +14,10 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from soundwhere.config import ModelConfig, from_dict
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
-from soundwhere.inference.export import FORMAT
+from soundwhere.inference.export import ANSWERS, FORMAT
 from soundwhere.models.registry import load_model
 from soundwhere.models.scav import SCAV, Branches
+from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +31,11 @@ Runtime = Literal["torch", "onnx", "openvino"]
 PARTS: Final = {
     "embed": (["spectrogram"], ["heard"]),
     "see": (["image"], ["features"]),
+    "answer": (["features", "heard"], list(ANSWERS)),
     "strength": (["features"], ["strength"]),
     "decouple": (["features", "heard", "prior"], ["refined", "embeddings"]),
 }
-"""What has weights, and is cut out of a file: inputs and outputs."""
+"""What is cut out of a file: inputs and outputs. The last two are steps of an answer, for other numbers of sources."""
 
 
 def load(model: str | Path | SCAV, runtime: str | None, device: torch.device, workers: int = 1) -> SCAV:
@@ -94,8 +97,11 @@ class Compiled(SCAV):
         config, parts = read_parts(path)
         with torch.device("meta"):  # no weights: those are in the file
             super().__init__(config)
-        compile_part = {"onnx": _onnxruntime, "openvino": _openvino}[runtime]
-        self._parts = {name: compile_part(content, *PARTS[name], workers) for name, content in parts.items()}
+        self._contents = parts
+        self._parts: dict[str, Part] = {}
+        self._compile = partial({"onnx": _onnxruntime, "openvino": _openvino}[runtime], workers=workers)
+        for name in ("embed", "see", "answer"):
+            self._part(name)
         self.eval()
 
     def embed(self, spectrogram: Tensor) -> Tensor:
@@ -105,6 +111,10 @@ class Compiled(SCAV):
     def see(self, image: Tensor) -> Tensor:
         """As `SCAV.see`, one picture after the other: what is computed for one fits a processor's caches."""
         return torch.cat([self._run("see", one[None])[0] for one in image.unbind()])
+
+    def localise_heard(self, features: Tensor, heard: Tensor) -> Localisation:
+        """As `SCAV.localise_heard`."""
+        return Localisation(*self._run("answer", features, heard))
 
     def see_strength(self, features: Tensor) -> Tensor:
         """As `SCAV.see_strength`."""
@@ -116,8 +126,14 @@ class Compiled(SCAV):
         return Branches(*self._run("decouple", features, heard, prior))
 
     def _run(self, part: str, *tensors: Tensor) -> list[Tensor]:
-        arrays = self._parts[part]([tensor.contiguous().numpy() for tensor in tensors])
+        arrays = self._part(part)([tensor.contiguous().numpy() for tensor in tensors])
         return [torch.from_numpy(array) for array in arrays]
+
+    def _part(self, name: str) -> Part:
+        """A part, compiled when it is first needed."""
+        if name not in self._parts:
+            self._parts[name] = self._compile(self._contents[name], *PARTS[name])
+        return self._parts[name]
 
 
 def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:

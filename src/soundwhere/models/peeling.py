@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from soundwhere.models.growth import peel
-from soundwhere.models.scav import Branches, localisation
+from soundwhere.models.scav import SCAV, Branches, localisation
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
-
-    from soundwhere.models.scav import SCAV
 
 
 def share_out(similarity: Tensor, dominant: Callable[[Tensor], Tensor], sources: int) -> Tensor:
@@ -80,4 +78,4 @@ def answer(model: SCAV, features: Tensor, heard: Tensor, branches: Branches) -> 
     """The model's own answer, however it makes one, from branches for any number of sources."""
     decoupled = copy(model)
     vars(decoupled).update(decouple=lambda *_: branches, spatial_prior=lambda similarity, _: similarity)
-    return decoupled.localise_heard(features, heard)
+    return SCAV.localise_heard(decoupled, features, heard)
