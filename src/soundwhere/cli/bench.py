@@ -71,7 +71,7 @@ class Localise:
     """A video; without, one of 1280 x 720 pixels is written to a temporary folder."""
     model: str = "scav-mobile"
     """A model file, or a named model, with random weights if none ship."""
-    seconds: float = 10.0
+    seconds: float = 30.0
     """Length of the clip that is written."""
     fps: float = 5.0
     """Frames analysed per second."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _HOP_S = 0.5
-_TURNS = 5  # of everything that is compared, so that a busy moment of the machine does not decide
+_TURNS = 3  # of everything that is compared, so that a busy moment of the machine does not decide
 _PAPER_FPS = 43.2  # of one forward pass on an A100
 
 
