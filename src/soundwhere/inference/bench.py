@@ -98,10 +98,10 @@ def _plain_frames(path: Path, fps: float) -> Iterator[tuple[float, Image]]:
                 yield index / fps, cast("Image", shown.to_ndarray(format="rgb24"))
 
 
-def difference(localiser: Localiser, footage: Footage, maps: Tensor) -> float:
-    """Largest difference of a similarity map from those of the plain loop."""
+def differences(localiser: Localiser, footage: Footage, maps: Tensor) -> Tensor:
+    """Largest difference of each frame's similarity maps from those of the plain loop, shape (T,)."""
     ours = torch.cat([found.similarity for _, _, found in localiser.localisations(footage)])
-    return float((ours - maps).abs().max())
+    return (ours - maps).abs().flatten(1).amax(1)
 
 
 def time_parts(localiser: Localiser, reference: SCAV, result: Result, target: Path) -> list[PartTime]:
