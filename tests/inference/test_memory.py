@@ -35,9 +35,10 @@ def write_clip(path: Path, seconds: int) -> Path:
 
 
 def test_ten_minutes_need_as_much_memory_as_one(tmp_path: Path) -> None:
-    clips = [str(write_clip(tmp_path / f"{seconds}.mp4", seconds)) for seconds in (60, 600)]
-    done = subprocess.run([sys.executable, "-c", SCRIPT, *clips], capture_output=True, text=True, check=True)
-    (frames, before), (more, after) = (map(int, line.split()) for line in done.stdout.splitlines())
+    short, long = (str(write_clip(tmp_path / f"{seconds}.mp4", seconds)) for seconds in (60, 600))
+    command = [sys.executable, "-c", SCRIPT, short, short, long]  # the first time, threads take memory that they keep
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    _, (frames, before), (more, after) = (map(int, line.split()) for line in done.stdout.splitlines())
     assert (frames, more) == (60, 600)
     # the sound of nine minutes would be 48 MB as floats, the pictures as the network sees them 106 MB
-    assert after - before < 12_000
+    assert after - before < 30_000
