@@ -14,6 +14,7 @@ from soundwhere.cli.serve import _key as serve_key
 from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.movie import MovieTruth, ThingTruth
 from soundwhere.errors import ConfigError
+from soundwhere.inference.bench import write_clip
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.result import Answer, Result
 from soundwhere.inference.settings import Settings
@@ -153,6 +154,23 @@ def test_nothing_to_measure(command: list[str], folder: Path, capsys: Capture) -
     message, remedy = capsys.readouterr().err.strip().split("\n")
     assert "internal error" not in message
     assert remedy.startswith("Give ")
+
+
+def test_how_fast_a_clip_is_localised(
+    folder: Path, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_clip(folder / "clip.mp4", 1.0, size=(64, 96), fps=10)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)  # torch alone: an export takes a minute
+    assert run(["bench", "localise", "--clip", "clip.mp4", "--model", str(model_path), "--fps", "4"]) == 0
+    said = capsys.readouterr()
+    assert "onnx and openvino are left out" in said.err
+    lines = {line[:12].strip(): line.split() for line in said.out.splitlines()}
+    assert lines["plain loop"][-1] == "1.0"
+    seconds, speed, ratio = map(float, lines["torch"][1:4])
+    assert speed * seconds == pytest.approx(4, abs=0.01 * speed)  # seconds are printed with two digits
+    assert ratio > 0
+    assert "4/4" in lines["torch"]  # the same maps as the plain loop's
+    assert "times real time" in said.out
 
 
 def test_the_seam_says_how_many_duets_there_were(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
