@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
+from soundwhere.errors import MediaError
 from soundwhere.inference import bench
 from soundwhere.inference.localiser import Localiser
 from soundwhere.media.video import probe
@@ -27,6 +29,8 @@ def test_the_plain_loop_finds_the_same(tiny: SCAV, tmp_path: Path) -> None:
     assert bench.differences(localiser, result.footage, maps).shape == (6,)
     assert bench.differences(localiser, result.footage, maps).max() < 1e-5
     assert bench.differences(localiser, result.footage, maps + 0.1).min() > 0.09
+    with pytest.raises(MediaError, match="5 frames instead of 6"):
+        bench.differences(localiser, result.footage, maps[:5])
     assert maps.std() > 1e-3  # there is something to compare
     parts = {part.name: part for part in bench.time_parts(localiser, tiny, result, tmp_path / "overlay.mp4")}
     assert all(part.seconds > 0 for part in parts.values())

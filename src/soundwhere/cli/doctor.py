@@ -165,6 +165,7 @@ def _print_model(file: Path) -> None:
 def _read_model(file: Path) -> tuple[Path, ModelConfig, dict[str, Any]]:
     """A model's file, its configuration, and its facts, which only files of training have."""
     from soundwhere.models.hub import WEIGHTS
+    from soundwhere.models.registry import model_file
     from soundwhere.models.scav import SCAV
     from soundwhere.models.storage import read_facts
 
@@ -174,7 +175,7 @@ def _read_model(file: Path) -> tuple[Path, ModelConfig, dict[str, Any]]:
         return file, read_parts(file)[0], {}
     if (file / WEIGHTS).is_file():
         return file / WEIGHTS, SCAV.from_pretrained(file).config, {}
-    path = file / "best.safetensors" if file.is_dir() else file
+    path = model_file(file)
     return path, *read_facts(path)
 
 

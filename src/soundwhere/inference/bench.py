@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from soundwhere.constants import CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.data.synthetic import World
+from soundwhere.errors import MediaError
 from soundwhere.inference.ahead import spread
 from soundwhere.inference.portions import portions
 from soundwhere.inference.writers import drawn_maps
@@ -99,8 +100,17 @@ def _plain_frames(path: Path, fps: float) -> Iterator[tuple[float, Image]]:
 
 
 def differences(localiser: Localiser, footage: Footage, maps: Tensor) -> Tensor:
-    """Largest difference of each frame's similarity maps from those of the plain loop, shape (T,)."""
+    """Largest difference of each frame's similarity maps from those of the plain loop, shape (T,).
+
+    Raises:
+        MediaError: The plain loop saw other frames.
+    """
     ours = torch.cat([found.similarity for _, _, found in localiser.localisations(footage)])
+    if ours.shape != maps.shape:
+        raise MediaError(
+            f"A plain loop reads {footage.path} wrongly: {len(maps)} frames instead of {len(ours)}, or not upright.",
+            "Measure with an ordinary mp4, or without --clip.",
+        )
     return (ours - maps).abs().flatten(1).amax(1)
 
 

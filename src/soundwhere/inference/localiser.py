@@ -180,10 +180,10 @@ class Localiser:
         return (side, side) if self.settings.squash else network_size(height, width, side)
 
 
-def _with_sound(portions: Iterable[tuple[Portion, Windows]]) -> Iterator[tuple[Portion, list[float], Tensor]]:
+def _with_sound(parts: Iterable[tuple[Portion, Windows]]) -> Iterator[tuple[Portion, list[float], Tensor]]:
     """Portions, the level of the sound around each of their frames, and what is heard there, shape (B, 2, C)."""
     heard: Windows = {}
-    for portion, fresh in portions:
+    for portion, fresh in parts:
         latest = {max(heard): heard[max(heard)]} if heard else {}  # the only one that the next frames may share
         heard = {**latest, **fresh}
         embeddings, levels = zip(*(heard[number] for number in portion.windows), strict=True)
