@@ -153,7 +153,7 @@ class DataConfig:
     vary_silent: bool = False
     """Made mixtures: draw the number of silent frames for every step, up to `silent`."""
     absent: float = 0.0
-    """Share of stage 2's scenes in which one sound is silent or its source not shown; a target is then empty."""
+    """Share of stage 2's scenes in which one sound is silent or its source not shown (teacher `strength` only)."""
     interference: float = 0.0
     """Share of single clips heard with the quieter sound of another, which is not shown."""
     gain_db: float = 6.0

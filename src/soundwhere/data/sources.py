@@ -68,8 +68,8 @@ def make_draws(
         )
     several = sources > 1
     whole = several and data.pool > 0
-    second = several and config.train.stage != "one"
-    taught = second and config.loss.stage_two == "distil" and config.loss.teacher == "strength"
+    loss = (config.loss.stage_two, config.loss.teacher)
+    taught = several and config.train.stage != "one" and loss == ("distil", "strength")
     mixtures = Mixtures(
         clips,
         batch_size=batch_size,
@@ -79,7 +79,7 @@ def make_draws(
         vary_silent=several and data.vary_silent,
         layouts=data.layouts if several else ("side-by-side",),
         gain_db=data.gain_db,
-        absent=data.absent if second else 0,
+        absent=data.absent if taught else 0,
         interference=0 if several else data.interference,
         frame_px=frame_px,
         pool=data.pool if several else 0,
