@@ -138,13 +138,13 @@ class Compiled(SCAV):
 
 def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
     """The configuration in an ONNX file, and the file cut into the parts that this model has."""
+    if not path.is_file():
+        raise CheckpointError(f"{path} does not exist.", "Write it with `soundwhere export --onnx`.")
     try:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError as error:
         raise MissingExtraError("onnx", "export") from error
-    if not path.is_file():
-        raise CheckpointError(f"{path} does not exist.", "Write it with `soundwhere export --onnx`.")
     try:
         model = onnx.load(path)
     except (DecodeError, OSError) as error:
