@@ -136,6 +136,9 @@ def test_what_cannot_run_says_what_to_do(tiny: SCAV, tmp_path: Path, monkeypatch
     with pytest.raises(ConfigError, match="openvino"):
         load(tiny, "tensorrt", CPU)
     monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(CheckpointError, match="does not exist"):
+        load(tmp_path / "model.onnx", "onnx", CPU)
+    (tmp_path / "model.onnx").touch()
     with pytest.raises(MissingExtraError, match="soundwhere\\[export\\]"):
         load(tmp_path / "model.onnx", "onnx", CPU)
 
