@@ -74,7 +74,7 @@ from typing import TYPE_CHECKING
 from soundwhere import __version__, distributed
 if TYPE_CHECKING:
     import torch
-    from soundwhere.engine.loop import run_stage
+    from soundwhere.training.loop import run_stage
 def f():
     import scipy
     from soundwhere.models import scav

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from soundwhere.inference.localiser import Localiser, localise
     from soundwhere.inference.result import Result
     from soundwhere.models.registry import load_model
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
 # torch takes seconds to import: the names below are found when first used, so that `soundwhere --help` stays quick.
 _HOMES = {
     "Localiser": "soundwhere.inference.localiser",
     "Result": "soundwhere.inference.result",
-    "SCAV": "soundwhere.models.scav",
+    "SCAV": "soundwhere.methods.scav.model",
     "load_model": "soundwhere.models.registry",
     "localise": "soundwhere.inference.localiser",
 }

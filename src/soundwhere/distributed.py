@@ -26,6 +26,16 @@ def world_size() -> int:
     return dist.get_world_size() if _several() else 1
 
 
+def local_rank() -> int:
+    """Number of this process among those of its machine, from 0."""
+    return int(os.environ.get("LOCAL_RANK", "0")) if _several() else 0
+
+
+def local_size() -> int:
+    """How many of the processes run on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", world_size())) if _several() else 1
+
+
 def is_main() -> bool:
     """Whether this process is the one that prints and writes."""
     return rank() == 0

@@ -98,6 +98,14 @@ class Localisation:
     confidence: Tensor
     embeddings: Tensor
 
+    def of(self, sources: int) -> Localisation:
+        """The same with as many maps as asked for: the first ones, or over again from the first."""
+        count = self.similarity.shape[1]
+        if sources == count:
+            return self
+        chosen = [number % count for number in range(sources)]
+        return Localisation(self.similarity[:, chosen], self.confidence[:, chosen], self.embeddings[:, chosen])
+
     def heatmaps(self, size: tuple[int, int] | None = None) -> Tensor:
         """The maps in [0, 1], shape (B, K, H, W): similarity clamped at 0, upsampled bilinearly to `size` if given."""
         from torch.nn import functional as F

@@ -13,15 +13,15 @@ from soundwhere.analysis.convergence import PAPER as PAPER_CONVERGENCE
 from soundwhere.config import Config, DataConfig, LossConfig, TrainConfig, model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.engine.answers import model_answer, scene_batch, upsample
-from soundwhere.engine.checkpoint import read_progress
-from soundwhere.engine.train import LATEST
+from soundwhere.evaluation.answers import model_answer, scene_batch, upsample
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.training.run import LATEST
 from soundwhere.errors import ConfigError
 from soundwhere.metrics.pairs import PairScores
 from soundwhere.metrics.protocols import frame_wise
-from soundwhere.models.growth import peel
+from soundwhere.methods.scav.peeling import peel
 from soundwhere.models.registry import load_model
-from soundwhere.models.scav import SCAV
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def test_rows_are_trained_once_and_refuse_other_settings(
 def test_a_row_that_was_stopped_goes_on(recipe: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = replace(recipe, train=replace(recipe.train, stage="one", checkpoint_every_s=0))
     with monkeypatch.context() as patched:
-        patched.setattr("soundwhere.engine.train.Run._sheet", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("soundwhere.training.run.Run._sheet", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             train_row(config, tmp_path / "row")
     assert read_progress(tmp_path / "row" / LATEST)[1].step == 1

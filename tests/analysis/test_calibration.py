@@ -20,9 +20,9 @@ from soundwhere.config import model_config
 from soundwhere.data.selection import Selected
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.engine.answers import scene_batch
+from soundwhere.evaluation.answers import scene_batch
 from soundwhere.errors import DataError
-from soundwhere.models.scav import SCAV
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from soundwhere.config import model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.metrics.pairs import PairScores
-from soundwhere.models.scav import SCAV
+from soundwhere.methods.scav.model import SCAV
 
 
 def pairs(seed: int = 0, scenes: int = 12) -> PairScores:

@@ -11,7 +11,7 @@ from soundwhere.analysis.stage_one import CHANGES, hearing, stage_one_results, s
 from soundwhere.config import Config, DataConfig, TrainConfig, changed_settings, model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.models.scav import SCAV
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from pathlib import Path

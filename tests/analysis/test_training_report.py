@@ -16,11 +16,11 @@ from soundwhere.analysis.training_report import COLUMNS, best_sigma, write_train
 from soundwhere.config import model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.engine.evaluate import fixed_answer, score
+from soundwhere.evaluation.evaluate import fixed_answer, score
 from soundwhere.metrics.baselines import constant_pair
 from soundwhere.metrics.pairs import summarise
-from soundwhere.models.scav import SCAV
-from soundwhere.models.storage import write_model
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.files import write_model
 
 if TYPE_CHECKING:
     from pathlib import Path

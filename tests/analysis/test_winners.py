@@ -17,7 +17,7 @@ from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.metrics.pairs import PairScores
-from soundwhere.models.scav import SCAV
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import torch
 
 from soundwhere.config import CONFIGS
 from soundwhere.media.audio import write_wav
-from soundwhere.models.scav import SCAV
-from soundwhere.models.storage import write_model
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.files import write_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable

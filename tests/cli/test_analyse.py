@@ -15,8 +15,8 @@ from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.metrics.presets import PRESETS
-from soundwhere.models.scav import SCAV
-from soundwhere.models.storage import write_model
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.files import write_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,7 +25,7 @@ WORLD = ["evaluate", "--benchmark", "synthetic", "--count", "4", "--out", "out"]
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Choose the constant pair by few scenes."""
-    monkeypatch.setattr("soundwhere.engine.constant._ENOUGH", 4)
+    monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
 
 
 @pytest.mark.usefixtures("few_draws")

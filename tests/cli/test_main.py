@@ -75,7 +75,7 @@ def test_examples_make_sense(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
     for module in MODULES.values():
         monkeypatch.setattr(module, "parse", stop)
-    monkeypatch.setattr("soundwhere.models.storage.read_facts", lambda _: (ModelConfig(), {}))  # for `train --from`
+    monkeypatch.setattr("soundwhere.methods.files.read_facts", lambda _: (ModelConfig(), {}))  # for `train --from`
     monkeypatch.chdir(Path(__file__).parents[2])  # where configs/ is
     examples = re.sub(r"\\\n +", "", MODULES[name].DESCRIPTION.partition("Examples:\n")[2]).splitlines()
     for example in examples:

@@ -14,12 +14,12 @@ from soundwhere.cli.serve import _key as serve_key
 from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.movie import MovieTruth, ThingTruth
 from soundwhere.errors import ConfigError
-from soundwhere.inference.bench import write_clip
+from soundwhere.bench.localising import write_clip
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.result import Answer, Result
 from soundwhere.inference.settings import Settings
 from soundwhere.media.video import probe
-from soundwhere.models.storage import read_model
+from soundwhere.methods.files import read_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,7 +183,7 @@ def test_the_seam_says_how_many_duets_there_were(capsys: Capture, monkeypatch: p
 
     monkeypatch.setattr("soundwhere.data.real_duet.RealDuet", Three)
     monkeypatch.setattr("soundwhere.models.encoders.weights.load_weights", lambda *_: None)
-    monkeypatch.setattr("soundwhere.analysis.seam.seam_difference", lambda _, scenes: [0.1] * len(scenes))
+    monkeypatch.setattr("soundwhere.bench.seam.seam_difference", lambda _, scenes: [0.1] * len(scenes))
     assert run(["bench", "seam", "--root", "real-duet", "--model", "scav-tiny", "--scenes", "64"]) == 0
     assert "scav-tiny, 3 duets of" in capsys.readouterr().out
 

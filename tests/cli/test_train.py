@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from soundwhere.cli.main import run
-from soundwhere.models.storage import read_facts, read_model, read_tensors
+from soundwhere.methods.files import read_facts, read_model, read_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from soundwhere.config import CONFIGS
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.media.audio import write_wav
-from soundwhere.models.scav import SCAV, localisation
+from soundwhere.methods.scav.model import SCAV, localisation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
 MUTATIONS = 50  # of each kind of file through the media layer
 WHOLE = 5  # of each kind through the localiser and its writers

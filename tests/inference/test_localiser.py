@@ -17,7 +17,7 @@ from soundwhere.media.video import read_frames
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
 
 def test_the_answer_is_that_of_a_plain_loop(tiny: SCAV, squares_path: Path) -> None:

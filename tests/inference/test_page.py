@@ -20,7 +20,7 @@ from soundwhere.inference.footage import Footage
 from soundwhere.inference.geometry import upsample
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.page import write_page
-from soundwhere.inference.plain import plain_video, playable
+from soundwhere.bench.plain_loop import plain_video, playable
 from soundwhere.inference.player import player_data, warm, waveform
 from soundwhere.media.audio import read_audio
 from soundwhere.media.video import probe, read_frames

@@ -13,7 +13,7 @@ from PIL import Image
 
 from soundwhere.errors import MediaError
 from soundwhere.inference.localiser import Localiser
-from soundwhere.inference.plain import plain_video
+from soundwhere.bench.plain_loop import plain_video
 from soundwhere.inference.writers import to_json
 from soundwhere.media.audio import read_audio
 from soundwhere.media.video import probe, read_frames

@@ -16,8 +16,8 @@ from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.inference.export import ANSWERS, TOLERANCE, export_onnx
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.runtimes import Compiled, fold_norms, load
-from soundwhere.models.scav import SCAV
-from soundwhere.models.storage import write_model
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.files import write_model
 
 if TYPE_CHECKING:
     from pathlib import Path

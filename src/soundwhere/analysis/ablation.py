@@ -18,17 +18,17 @@ from soundwhere.config import Config, changed_settings, from_dict, to_dict
 from soundwhere.constants import SOURCES
 from soundwhere.data.controls import partner
 from soundwhere.data.features import encoder_id
-from soundwhere.engine.answers import model_scale, scene_batch, stage_one_similarity
-from soundwhere.engine.checkpoint import read_progress
-from soundwhere.engine.evaluate import same_size
-from soundwhere.engine.train import BEST, CHANGEABLE, LATEST, STAGE_ONE, train
+from soundwhere.evaluation.answers import model_scale, scene_batch, stage_one_similarity
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.evaluation.evaluate import same_size
+from soundwhere.training.run import BEST, CHANGEABLE, LATEST, STAGE_ONE, train
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.files import write_json
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.presets import find_preset, score
-from soundwhere.models.growth import peel
-from soundwhere.models.storage import sha256
+from soundwhere.methods.scav.peeling import peel
+from soundwhere.methods.files import sha256
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.metrics.frames import Grid
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Scene
 
 FULL, UNIFORM, ALONE, JOINT, CROSS, MINMAX, LITERAL = "full", "a", "b", "c", "d", "no-algorithm-1", "paper-loss"

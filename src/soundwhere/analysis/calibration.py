@@ -11,8 +11,8 @@ import torch
 from soundwhere.analysis.tables import Table, share
 from soundwhere.data.controls import absent_partners, partner
 from soundwhere.data.selection import KnowsSeenKinds
-from soundwhere.engine.answers import model_scale, scene_batch
-from soundwhere.engine.evaluate import same_size
+from soundwhere.evaluation.answers import model_scale, scene_batch
+from soundwhere.evaluation.evaluate import same_size
 from soundwhere.errors import DataError
 from soundwhere.metrics.listening import auroc, mean_interval
 from soundwhere.types import Batch
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Scene
 
     Values = NDArray[np.float64]

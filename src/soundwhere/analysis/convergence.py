@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import torch
 
-from soundwhere.engine.evaluate import (
+from soundwhere.evaluation.evaluate import (
     feature_norm_answer,
     fixed_answer,
     random_answer,
@@ -21,7 +21,7 @@ from soundwhere.engine.evaluate import (
     score,
     stage_one_answer,
 )
-from soundwhere.engine.train import STAGE_ONE, STEPS
+from soundwhere.training.run import STAGE_ONE, STEPS
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import concatenate
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from soundwhere.engine.answers import Answer
+    from soundwhere.evaluation.answers import Answer
     from soundwhere.metrics.frames import Grid
     from soundwhere.metrics.pairs import PairScores
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Scene
 
 PAPER: Final = {

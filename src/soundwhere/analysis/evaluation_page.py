@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from soundwhere.engine.evaluation import Evaluation
-    from soundwhere.engine.probes import Method
+    from soundwhere.evaluation.evaluation import Evaluation
+    from soundwhere.evaluation.probes import Method
     from soundwhere.metrics.report import Table
     from soundwhere.types import Image, Scene
 

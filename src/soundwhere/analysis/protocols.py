@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 
 from soundwhere.data.selection import KnowsMaskKinds
 from soundwhere.data.synthetic.world import boxes
-from soundwhere.engine.evaluate import same_size
+from soundwhere.evaluation.evaluate import same_size
 from soundwhere.errors import DataError
 from soundwhere.metrics.baselines import constant_pair, random_smooth
 from soundwhere.metrics.listening import mean_interval
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from soundwhere.engine.probes import Method
+    from soundwhere.evaluation.probes import Method
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
     from soundwhere.types import Masks, Scene

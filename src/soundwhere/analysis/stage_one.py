@@ -14,11 +14,11 @@ import torch
 
 from soundwhere.analysis.ablation import train_row
 from soundwhere.analysis.tables import Table, share
-from soundwhere.engine.answers import model_scale, scene_batch, stage_one_similarity, upsample
-from soundwhere.engine.checkpoint import read_progress
-from soundwhere.engine.evaluate import same_size
-from soundwhere.engine.journal import preparing
-from soundwhere.engine.train import LATEST, STAGE_ONE
+from soundwhere.evaluation.answers import model_scale, scene_batch, stage_one_similarity, upsample
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.evaluation.evaluate import same_size
+from soundwhere.training.journal import preparing
+from soundwhere.training.run import LATEST, STAGE_ONE
 from soundwhere.errors import DataError
 from soundwhere.metrics.listening import frames_found, mean_interval, solo_peaks
 from soundwhere.models.registry import load_model
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from soundwhere.config import Config
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Scene
 
     Changes = dict[str, dict[str, Any]]

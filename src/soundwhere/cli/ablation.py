@@ -16,7 +16,7 @@ from soundwhere.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
 
 @dataclass(frozen=True)

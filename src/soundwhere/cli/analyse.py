@@ -18,7 +18,7 @@ from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
     from soundwhere.analysis.convergence import Observations
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
 DESCRIPTION = """\
 Run one of the paper's analyses again. Tables are printed; with --out they are also written as Markdown, every number as
@@ -107,8 +107,8 @@ def _convergence(options: Convergence) -> None:
     from soundwhere.analysis.convergence import kept_steps, observe
     from soundwhere.analysis.plots import gap_over_steps, rows_with_intervals
     from soundwhere.analysis.results import convergence_results, gap, steps_table
-    from soundwhere.engine.subject import model_label, unique_labels
-    from soundwhere.engine.train import STAGE_ONE
+    from soundwhere.evaluation.subject import model_label, unique_labels
+    from soundwhere.training.run import STAGE_ONE
     from soundwhere.models.registry import load_model
 
     steps = [] if options.run is None else kept_steps(options.run)
@@ -167,9 +167,9 @@ def _protocols(options: Protocols) -> None:
     from soundwhere.analysis.plots import fill_figure, rows_with_intervals
     from soundwhere.analysis.protocols import compare_protocols
     from soundwhere.analysis.results import protocols_results
-    from soundwhere.engine.predictions import Predictions
-    from soundwhere.engine.probes import FilesProbe, Method, ModelProbe
-    from soundwhere.engine.subject import model_label
+    from soundwhere.evaluation.predictions import Predictions
+    from soundwhere.evaluation.probes import FilesProbe, Method, ModelProbe
+    from soundwhere.evaluation.subject import model_label
     from soundwhere.metrics.bootstrap import intervals
     from soundwhere.models.registry import load_model
 

@@ -101,7 +101,7 @@ def run(arguments: list[str]) -> int:
     options: Metrics | Localise | Seam | Sources | Train
     options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
     if isinstance(options, Metrics):
-        from soundwhere.metrics.bench import bench_metrics
+        from soundwhere.bench.scoring import bench_metrics
 
         result = bench_metrics(options.pairs)
         print(f"{result.pairs} pairs: ours {result.ours_s:.1f} s, per-sample loop {result.loop_s:.1f} s")
@@ -128,7 +128,7 @@ def _train(options: Train) -> None:
     from soundwhere.config import model_config
     from soundwhere.data.folder import FolderClips
     from soundwhere.data.real_duet import RealDuet
-    from soundwhere.engine.bench import bench_training, write_clips
+    from soundwhere.bench.training import bench_training, write_clips
 
     if min(options.clips, options.batch_size, options.steps) < 2:
         raise ConfigError("At least 2 clips, scenes per step and steps are needed.", "Give larger numbers.")
@@ -151,7 +151,7 @@ def _train(options: Train) -> None:
 
 
 def _sources(options: Sources) -> None:
-    from soundwhere.analysis.sources import count_sources
+    from soundwhere.bench.source_counts import count_sources
     from soundwhere.models.registry import load_model
 
     _require_scenes(options.scenes)
@@ -165,11 +165,11 @@ def _sources(options: Sources) -> None:
 
 
 def _seam(options: Seam) -> None:
-    from soundwhere.analysis.seam import seam_difference
+    from soundwhere.bench.seam import seam_difference
     from soundwhere.config import model_config
     from soundwhere.data.real_duet import RealDuet
     from soundwhere.models.encoders.weights import load_weights
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
     _require_scenes(options.scenes)
     config = model_config(options.model)

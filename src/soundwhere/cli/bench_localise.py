@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.runtimes import Runtime
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ def _model(name: str) -> SCAV:
 
     from soundwhere.config import CONFIGS
     from soundwhere.models.registry import SHIPPED, load_model
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
 
     if name not in CONFIGS or name in SHIPPED:
         return load_model(name)
@@ -123,7 +123,7 @@ def _model(name: str) -> SCAV:
 def _files(model: SCAV, folder: Path) -> dict[Runtime, Path]:
     """The model as a file for each runtime that is installed."""
     from soundwhere.inference.export import export_onnx
-    from soundwhere.models.storage import write_model
+    from soundwhere.methods.files import write_model
 
     found: dict[Runtime, Path] = {"torch": folder / "model.safetensors"}
     write_model(found["torch"], model)

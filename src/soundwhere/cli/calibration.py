@@ -11,7 +11,7 @@ from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
     from soundwhere.analysis.calibration import Confidences
-    from soundwhere.engine.subject import Subject
+    from soundwhere.evaluation.subject import Subject
 
 
 @dataclass(frozen=True)

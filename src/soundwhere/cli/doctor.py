@@ -107,7 +107,7 @@ def _extras() -> Iterator[str]:
 
 def _weights() -> Iterator[str]:
     from soundwhere.models.registry import SHIPPED, WEIGHTS
-    from soundwhere.models.storage import sha256
+    from soundwhere.methods.files import sha256
 
     for name, expected in SHIPPED.items():
         path = WEIGHTS / f"{name}.safetensors"
@@ -166,8 +166,8 @@ def _read_model(file: Path) -> tuple[Path, ModelConfig, dict[str, Any]]:
     """A model's file, its configuration, and its facts, which only files of training have."""
     from soundwhere.models.hub import WEIGHTS
     from soundwhere.models.registry import model_file
-    from soundwhere.models.scav import SCAV
-    from soundwhere.models.storage import read_facts
+    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.files import read_facts
 
     if file.suffix == ".onnx":
         from soundwhere.inference.runtimes import read_parts

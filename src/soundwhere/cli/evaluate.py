@@ -17,10 +17,10 @@ from soundwhere.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from soundwhere.engine.constant import Constant
-    from soundwhere.engine.evaluation import Evaluation, RowScores
-    from soundwhere.engine.probes import Method
-    from soundwhere.engine.subject import Places, Subject
+    from soundwhere.evaluation.constant import Constant
+    from soundwhere.evaluation.evaluation import Evaluation, RowScores
+    from soundwhere.evaluation.probes import Method
+    from soundwhere.evaluation.subject import Places, Subject
     from soundwhere.metrics.presets import Preset
     from soundwhere.metrics.report import Table
 
@@ -112,13 +112,13 @@ def run(arguments: list[str]) -> int:
     from soundwhere.analysis.qualitative import find_scenes, write_figure
     from soundwhere.cli.show import Bar, print_tables, print_written
     from soundwhere.distributed import initialise
-    from soundwhere.engine.evaluation import evaluate
-    from soundwhere.engine.evaluation_files import write_results, write_scene_scores, write_tables
-    from soundwhere.engine.predictions import Predictions
-    from soundwhere.engine.probes import InputFreeProbe
-    from soundwhere.engine.subject import choose_scenes, constant_for, load_methods
-    from soundwhere.engine.summary import summarise_evaluation
-    from soundwhere.engine.tables import evaluation_tables
+    from soundwhere.evaluation.evaluation import evaluate
+    from soundwhere.evaluation.evaluation_files import write_results, write_scene_scores, write_tables
+    from soundwhere.evaluation.predictions import Predictions
+    from soundwhere.evaluation.probes import InputFreeProbe
+    from soundwhere.evaluation.subject import choose_scenes, constant_for, load_methods
+    from soundwhere.evaluation.summary import summarise_evaluation
+    from soundwhere.evaluation.tables import evaluation_tables
 
     out = _out(options)
     predictions = None if options.predictions is None else Predictions(options.predictions)
@@ -223,7 +223,7 @@ def _check(options: Options) -> Preset:
 def _places(options: Options) -> Places:
     """The benchmark and what was chosen among its options."""
     from soundwhere.data.benchmarks import catalogue
-    from soundwhere.engine.subject import Places
+    from soundwhere.evaluation.subject import Places
 
     names = [field.name for field in dataclasses.fields(catalogue.Options)]
     chosen = catalogue.Options(**{name: getattr(options, name) for name in names})
@@ -234,9 +234,9 @@ def _real_pairs(
     options: Options, places: Places, methods: Sequence[Method], preset: Preset
 ) -> dict[str, RowScores] | None:
     """What the methods say of VGG-SS, whose pictures come with their own sounds: the positives of silent negatives."""
-    from soundwhere.engine.evaluation import evaluate
-    from soundwhere.engine.probes import OwnProbe
-    from soundwhere.engine.subject import choose_scenes
+    from soundwhere.evaluation.evaluation import evaluate
+    from soundwhere.evaluation.probes import OwnProbe
+    from soundwhere.evaluation.subject import choose_scenes
 
     if not methods or options.predictions is not None:
         return None

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from soundwhere.analysis.tables import Table
-    from soundwhere.engine.predictions import Predictions
-    from soundwhere.engine.subject import Subject
+    from soundwhere.evaluation.predictions import Predictions
+    from soundwhere.evaluation.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def subject_of(options: Scored, *, truths_only: bool = False, predictions: Predi
     if not options.sigma_px > 0:
         raise ConfigError(f"--sigma-px is {options.sigma_px:g}.", "It must be greater than 0.")
     from soundwhere.data.benchmarks import catalogue
-    from soundwhere.engine.subject import Places, choose_scenes
+    from soundwhere.evaluation.subject import Places, choose_scenes
 
     chosen = catalogue.Options(masks=options.masks, split=options.split, layout=options.layout)
     benchmark = Places(options.benchmark, options.data, options.annotations, chosen).open()

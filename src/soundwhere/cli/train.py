@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
     options = parse(Options, arguments, "train", default=_defaults(arguments), description=DESCRIPTION)
     config = Config(options.model, options.loss, options.data, options.train)
 
-    from soundwhere.engine.train import train
+    from soundwhere.training.run import train
     from soundwhere.models.registry import model_file
 
     start = None if options.start is None else model_file(options.start)
@@ -98,7 +98,7 @@ def _defaults(arguments: list[str]) -> Options:
         config = dataclasses.replace(config, model=model_config(name))
     elif start and not file:
         from soundwhere.models.registry import model_file
-        from soundwhere.models.storage import read_facts
+        from soundwhere.methods.files import read_facts
 
         model, _ = read_facts(model_file(start))
         config = dataclasses.replace(config, model=dataclasses.replace(model, decouple=True))

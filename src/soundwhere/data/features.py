@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +13,7 @@ import numpy as np
 import torch
 
 from soundwhere.data.memory import MEMORY
-from soundwhere.distributed import barrier, rank, world_size
+from soundwhere.distributed import barrier, local_rank, local_size, rank, world_size
 from soundwhere.errors import DataError
 from soundwhere.files import atomic_path
 from soundwhere.media.image import normalise, resize
@@ -95,8 +97,25 @@ class FeatureCache:
             How many pictures this process encoded.
         """
         numbers = {pictures.key(index): index for index in range(len(pictures))}  # clips may share a picture
-        share = sorted(numbers)[rank() :: world_size()]
-        missing = [key for key in share if _load(self.path(key)) is None]
+        done = self._fill_share(sorted(numbers)[rank() :: world_size()], numbers, pictures, encode, batch_size, progress)
+        barrier()
+        # machines with folders of their own lack what the others made; in a shared folder nothing is missing by now
+        rest = sorted(numbers)[local_rank() :: local_size()] if world_size() > local_size() else []
+        done += self._fill_share(rest, numbers, pictures, encode, batch_size, progress)
+        barrier()
+        return done
+
+    def _fill_share(
+        self,
+        keys: list[str],
+        numbers: dict[str, int],
+        pictures: Pictures,
+        encode: Callable[[Tensor], Tensor],
+        batch_size: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> int:
+        """Compute what is missing of some pictures, and say how many that were."""
+        missing = [key for key in keys if _load(self.path(key)) is None]
         for start in range(0, len(missing), batch_size):
             keys = missing[start : start + batch_size]
             by_size: dict[tuple[int, ...], dict[str, Image]] = {}
@@ -111,11 +130,35 @@ class FeatureCache:
                         np.save(temporary, features)
             if progress is not None:
                 progress(start + len(keys), len(missing))
-        barrier()
         return len(missing)
 
     def _squash(self, picture: Image) -> Image:
         return picture if self.frame_px is None else resize(picture, (self.frame_px, self.frame_px))
+
+
+@dataclass(frozen=True, eq=False)
+class Eye:
+    """A frozen visual encoder.
+
+    Attributes:
+        architecture: What it is called.
+        encoder: From normalised pictures (B, 3, H, W) to features (B, C, h, w).
+        stride_px: Pixels per cell.
+    """
+
+    architecture: str
+    encoder: nn.Module
+    stride_px: int
+
+    @cached_property
+    def name(self) -> str:
+        """Tells it from every other encoder, by its weights too."""
+        return encoder_id(self.architecture, self.encoder)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """Features (B, C, h, w) of pictures (B, 3, H, W), wherever the encoder is."""
+        features: Tensor = self.encoder(images.to(next(self.encoder.parameters()).device))
+        return features
 
 
 def encoder_id(architecture: str, encoder: nn.Module) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from PIL import Image as PILImage
 
-from soundwhere.constants import ENCODER_STRIDE_PX
 from soundwhere.errors import ConfigError
 from soundwhere.media.image import resize
 
@@ -94,16 +93,19 @@ def compose(frames: Sequence[Image], arrangement: Arrangement) -> Image:
     return picture
 
 
-def place_map(frame_map: NDArray[np.float32], arrangement: Arrangement, number: int) -> NDArray[np.float32]:
+def place_map(
+    frame_map: NDArray[np.float32], arrangement: Arrangement, number: int, cell_px: int
+) -> NDArray[np.float32]:
     """Put one frame's map where the frame is, with 0 everywhere else, on the encoders' grid.
 
     Args:
         frame_map: Over the frame, shape (n, m), of any grid.
         arrangement: Of the picture.
         number: Which of its frames.
+        cell_px: Side of a cell.
 
     Returns:
-        Means over the cells of the picture, shape (height / 32, width / 32).
+        Means over the cells of the picture, shape (height / cell_px, width / cell_px).
     """
     picture = np.zeros((arrangement.height, arrangement.width), np.float32)
     place = arrangement.places[number]
@@ -111,8 +113,8 @@ def place_map(frame_map: NDArray[np.float32], arrangement: Arrangement, number: 
     picture[place.area] = np.asarray(PILImage.fromarray(frame_map).resize(size, PILImage.Resampling.BILINEAR))
     for cover in arrangement.places[number + 1 :]:
         picture[cover.area] *= not place.meets(cover)
-    cell = ENCODER_STRIDE_PX
-    cells = picture.reshape(arrangement.height // cell, cell, arrangement.width // cell, cell)
+    rows, columns = arrangement.height // cell_px, arrangement.width // cell_px
+    cells = picture.reshape(rows, cell_px, columns, cell_px)
     means: NDArray[np.float32] = cells.mean((1, 3))
     return means
 

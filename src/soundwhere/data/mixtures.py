@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from soundwhere.constants import FRAME_PX, MIXING_RMS, SOURCES
+from soundwhere.constants import ENCODER_STRIDE_PX, FRAME_PX, MIXING_RMS, SOURCES
 from soundwhere.data.draws import Example
 from soundwhere.data.layout import Arrangement, Layout, arrange, check_layouts, compose, join, place_map
 from soundwhere.data.memory import MEMORY
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from soundwhere.data.clips import ClipSource
     from soundwhere.data.features import FeatureCache
     from soundwhere.types import Image, Waveform
+
+    Level = Literal["equal", "as-recorded"]
 
 # Independent streams of random numbers; not from 0, because a generator is blind to zeros at the end of its seed
 _SCENE, _LAYOUT, _ORDER, _PICTURE = 1, 2, 3, 4
@@ -60,13 +62,15 @@ class Mixtures:
         silent: How many further frames are seen only.
         vary_silent: Draw that number for every step, from the least its layout allows to `silent`.
         layouts: Ways to put the frames together, one of which is drawn for every step.
-        gain_db: Each sound is scaled to RMS 0.1, then by a gain drawn within plus or minus this.
+        level: `equal` scales each sound to RMS 0.1 first; `as-recorded` leaves it as it is.
+        gain_db: Each sound is then scaled by a gain drawn within plus or minus this.
         absent: Share of scenes in which one sound is silent, or of a clip that is not shown; its target is empty.
         interference: Share of scenes with the sound of a further clip, which is not shown, 3 to 18 dB below the others.
         frame_px: Side to which each frame is squashed.
         pool: How many pictures there are, rounded up to whole steps; 0 for ever new ones.
         features: Filled cache to take features from, instead of pictures: of whole ones with a `pool`, else of frames.
-        strength: Filled cache of each frame's feature strength, to make targets from.
+        targets: Filled cache of what a map of each frame is taught.
+        cell_px: Side of a cell of the targets.
     """
 
     native = False
@@ -81,13 +85,15 @@ class Mixtures:
         silent: int = 0,
         vary_silent: bool = False,
         layouts: Sequence[Layout] = ("side-by-side",),
+        level: Level = "equal",
         gain_db: float = 0.0,
         absent: float = 0.0,
         interference: float = 0.0,
         frame_px: int = FRAME_PX,
         pool: int = 0,
         features: FeatureCache | None = None,
-        strength: FeatureCache | None = None,
+        targets: FeatureCache | None = None,
+        cell_px: int = ENCODER_STRIDE_PX,
     ) -> None:
         self._clips = clips
         self._batch_size = batch_size
@@ -96,13 +102,15 @@ class Mixtures:
         self._frames = sources + silent
         self._vary_silent = vary_silent
         self._layouts = layouts
+        self._level = level
         self._gain_db = gain_db
         self._absent = absent
         self._interference = interference
         self._frame_px = frame_px
         self.pool = -(-pool // batch_size) * batch_size
         self.features = features
-        self._strength = strength
+        self._targets = targets
+        self._cell_px = cell_px
         self._keys = [clips.key(index) for index in range(len(clips))]
         self._epoch, self._order = -1, np.empty(0, np.int64)
         check_layouts(layouts, sources, silent, pool, frozen=features is not None)
@@ -129,7 +137,7 @@ class Mixtures:
         if rng.random() < self._interference:
             sounds[0] += self._unseen(rng, _INTERFERENCE_DB)
         targets = None
-        if self._strength is not None:
+        if self._targets is not None:
             targets = np.stack([self._target(picture, place) for place in sounding])
             if rng.random() < self._absent:
                 sounds[-1] = self._unseen(rng, (0.0, 0.0)) if rng.random() < 0.5 else 0
@@ -176,13 +184,14 @@ class Mixtures:
         return cast
 
     def _target(self, picture: Picture, place: int) -> NDArray[np.float32]:
-        assert self._strength is not None
-        strength = self._strength.get(self._keys[picture.cast[place]])[0].astype(np.float32)
-        return place_map(strength, picture.arrangement, place)
+        assert self._targets is not None
+        target = self._targets.get(self._keys[picture.cast[place]])[0].astype(np.float32)
+        return place_map(target, picture.arrangement, place, self._cell_px)
 
     def _sound(self, index: int, rng: np.random.Generator) -> Waveform:
         gain = 10 ** (rng.uniform(-self._gain_db, self._gain_db) / 20)
-        return scale_to_rms(self._clips.sound(index, rng), MIXING_RMS * gain)
+        sound = self._clips.sound(index, rng)
+        return scale_to_rms(sound, MIXING_RMS * gain) if self._level == "equal" else sound * np.float32(gain)
 
     def _unseen(self, rng: np.random.Generator, range_db: tuple[float, float]) -> Waveform:
         """The sound of any clip: among hundreds, one that is shown hardly ever comes up."""

@@ -27,13 +27,13 @@ from soundwhere.files import atomic_path
 from soundwhere.inference.footage import Footage, SoundWindows
 from soundwhere.media.image import network_size, normalise, resize
 from soundwhere.models.peeling import answer
-from soundwhere.models.scav import localisation
+from soundwhere.methods.scav.model import localisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Image, Waveform
 
     Step = tuple[Callable[..., tuple[Tensor, ...]], tuple[str, ...], tuple[str, ...]]  # function, inputs, outputs

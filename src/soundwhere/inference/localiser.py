@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from soundwhere.inference.portions import Portion
     from soundwhere.inference.runtimes import Runtime
-    from soundwhere.models.scav import SCAV
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Localisation
 
     Windows = dict[int, tuple[Tensor, float]]  # of sound: embeddings (2, C) and level in decibels, by number

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.files import write_text
 from soundwhere.inference.folder import list_files
-from soundwhere.inference.plain import plain_video
+from soundwhere.bench.plain_loop import plain_video
 from soundwhere.inference.player import player_data
 
 if TYPE_CHECKING:
-    from soundwhere.inference.plain import Plain
+    from soundwhere.bench.plain_loop import Plain
     from soundwhere.inference.result import Result
 
 SCRIPTS: Final = ("heat.js", "timeline.js", "controls.js", "player.js")  # in this order

@@ -16,7 +16,7 @@ from soundwhere.config import ModelConfig, from_dict
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.inference.export import ANSWERS, FORMAT
 from soundwhere.models.registry import load_model
-from soundwhere.models.scav import SCAV, Branches
+from soundwhere.methods.scav.model import SCAV, Branches
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Encoders, similarity, prior and decouplers, and the methods assembled from them."""
+"""What are networks made of? Encoders, similarity, norms."""

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["cosine", "dot"]
 
+# Below this a sum of weights, or the range of a map, is taken for zero.
+TINY = 1e-6
+
 
 def prepare(tensor: Tensor, kind: Kind) -> Tensor:
     """Make inner products of dimension 1 the chosen similarity: unit length for cosine, unchanged for dot.
@@ -35,3 +38,12 @@ def similarity_map(features: Tensor, embedding: Tensor, kind: Kind = "cosine") -
         Shape (B, h, w).
     """
     return torch.einsum("bdhw,bd->bhw", prepare(features, kind), prepare(embedding, kind))
+
+
+def normalise_range(maps: Tensor) -> Tensor:
+    """Stretch each map (B, ...) to [0, 1] (step 4 of the paper's Algorithm 1); a constant map becomes 0.5 everywhere."""
+    cells = maps.flatten(1)
+    low, high = cells.amin(1, keepdim=True), cells.amax(1, keepdim=True)
+    spread = high - low
+    stretched = (cells - low) / spread.clamp_min(TINY)
+    return torch.where(spread < TINY, 0.5, stretched).reshape(maps.shape)

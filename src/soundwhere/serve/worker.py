@@ -19,7 +19,7 @@ from soundwhere.files import write_json
 from soundwhere.inference.folder import finished_folder
 from soundwhere.inference.formats import FORMATS
 from soundwhere.inference.page import put_page
-from soundwhere.inference.plain import plain_video
+from soundwhere.bench.plain_loop import plain_video
 from soundwhere.inference.player import player_data
 from soundwhere.serve.jobs import PLAYER, RESULT
 

@@ -1,43 +1,67 @@
-"""Visual and audio encoders, by the names a configuration gives them."""
+"""Visual and audio encoders, by the names a configuration gives them. To add one: docs/extending.md."""
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
+from soundwhere.errors import ConfigError
 from soundwhere.models.encoders.compact import CompactAudio
 from soundwhere.models.encoders.frozen import freeze
 from soundwhere.models.encoders.mobilenet import MobileNetV2
 from soundwhere.models.encoders.resnet import ResNet18
 from soundwhere.models.encoders.tiny import TinyAudio, TinyVisual
 
-__all__ = ["AudioEncoder", "VisualEncoder", "build_audio", "build_visual", "freeze"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-VisualEncoder = ResNet18 | MobileNetV2 | TinyVisual
-"""A module with `channels` and `stride`: image (B, 3, H, W) to features (B, channels, H/stride, W/stride), >= 0."""
+    from torch import nn
 
-AudioEncoder = ResNet18 | MobileNetV2 | CompactAudio | TinyAudio
-"""A module with `channels`: spectrogram (B, 1, F, T) to features (B, channels, f, t), >= 0."""
+__all__ = ["AUDIO", "VISUAL", "Encoder", "VisualEncoder", "build_audio", "build_visual", "freeze"]
 
 
-def build_visual(name: Literal["resnet18", "mobilenet_v2", "tiny"], fine: bool = False) -> VisualEncoder:
+class Encoder(Protocol):
+    """A torch module with `channels`: spectrogram (B, 1, F, T) to features (B, channels, f, t).
+
+    Features are 0 or more unless the module says `signed = True`.
+    """
+
+    channels: int
+
+
+class VisualEncoder(Encoder, Protocol):
+    """The same for images (B, 3, H, W), with `stride`: features (B, channels, H/stride, W/stride)."""
+
+    stride: int
+
+
+VISUAL: dict[str, Callable[[], nn.Module]] = {
+    "resnet18": partial(ResNet18, in_channels=3),
+    "mobilenet_v2": MobileNetV2,
+    "tiny": TinyVisual,
+}
+"""Visual encoders with random weights, by name."""
+
+AUDIO: dict[str, Callable[[], nn.Module]] = {
+    "resnet18": partial(ResNet18, in_channels=1),
+    "mobilenet_v2": partial(MobileNetV2, in_channels=1),
+    "compact": CompactAudio,
+    "tiny": TinyAudio,
+}
+"""Audio encoders with random weights, by name."""
+
+
+def build_visual(name: str, fine: bool = False) -> Any:
     """A visual encoder with random weights; `fine` gives MobileNetV2 four times the cells."""
-    match name:
-        case "resnet18":
-            return ResNet18(in_channels=3)
-        case "mobilenet_v2":
-            return MobileNetV2(fine=fine)
-        case "tiny":
-            return TinyVisual()
+    return MobileNetV2(fine=True) if fine else _find(VISUAL, name, "visual")()
 
 
-def build_audio(name: Literal["resnet18", "mobilenet_v2", "compact", "tiny"]) -> AudioEncoder:
+def build_audio(name: str) -> Any:
     """An audio encoder with random weights."""
-    match name:
-        case "resnet18":
-            return ResNet18(in_channels=1)
-        case "mobilenet_v2":
-            return MobileNetV2(in_channels=1)
-        case "compact":
-            return CompactAudio()
-        case "tiny":
-            return TinyAudio()
+    return _find(AUDIO, name, "audio")()
+
+
+def _find(encoders: dict[str, Callable[[], nn.Module]], name: str, sense: str) -> Callable[[], nn.Module]:
+    if name not in encoders:
+        raise ConfigError(f"There is no {sense} encoder {name!r}.", f"Choose one of: {', '.join(encoders)}.")
+    return encoders[name]

@@ -1,0 +1,1 @@
+"""What does it cost? Commands and loops, as ratios within one run."""

@@ -1,0 +1,203 @@
+"""How fast stage 1 trains, part by part, and against the plain loop that reads and encodes everything at every step."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from PIL import Image as Pillow
+
+from soundwhere.config import Config, TrainConfig
+from soundwhere.constants import CLIP_SAMPLES, SOURCES
+from soundwhere.data.clips import Clips
+from soundwhere.data.draws import Example, batches
+from soundwhere.data.features import FeatureCache, encoder_id
+from soundwhere.data.layout import join
+from soundwhere.data.mixtures import Mixtures
+from soundwhere.data.synthetic.world import World
+from soundwhere.training.checkpoint import Progress
+from soundwhere.training.loop import make_optimiser, run_stage
+from soundwhere.errors import ConfigError
+from soundwhere.files import make_folder
+from soundwhere.media.audio import scale_to_rms, write_wav
+from soundwhere.media.image import resize
+from soundwhere.methods.scav.stages import Objective
+from soundwhere.methods.scav.model import SCAV
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from soundwhere.config import ModelConfig
+    from soundwhere.data.clips import StoredClip
+    from soundwhere.data.draws import Draws
+    from soundwhere.types import Batch
+
+_PICTURE_PX = 256  # of made clips: the size to which real photos are usually reduced
+_RECORDING_S = 5.0
+
+
+@dataclass(frozen=True)
+class TrainingBench:
+    """Speeds within one run.
+
+    Attributes:
+        parts: Scenes per second of each part of a step alone.
+        ours: Scenes per second of this package's loop: recordings in memory, cached features.
+        plain: Scenes per second of the loop that decodes and encodes at every step.
+    """
+
+    parts: dict[str, float]
+    ours: float
+    plain: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster ours is."""
+        return self.ours / self.plain
+
+
+class PlainDraws:
+    """Duets as a plain loop draws them: two photos and two sounds decoded from disk for every scene.
+
+    Args:
+        clips: On disk.
+        frame_px: Side to which each photo is squashed.
+        seed: Decides everything that is drawn.
+    """
+
+    native = False
+
+    def __init__(self, clips: Sequence[StoredClip], frame_px: int, seed: int = 0) -> None:
+        self._clips = clips
+        self._frame_px = frame_px
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self._clips)
+
+    def draw(self, number: int, pictures: bool = True) -> Example:
+        """Draw a scene; there is nothing but pictures."""
+        assert pictures
+        rng = np.random.default_rng([self._seed, number])
+        cast = [self._clips[index] for index in rng.choice(len(self._clips), SOURCES, replace=False)]
+        frames = [resize(clip.image(), (self._frame_px, self._frame_px)) for clip in cast]
+        sounds = []
+        for clip in cast:
+            recording = clip.recording()
+            start = rng.integers(max(1, len(recording) - CLIP_SAMPLES + 1))
+            window = recording[start : start + CLIP_SAMPLES]
+            sounds.append(scale_to_rms(np.pad(window, (0, CLIP_SAMPLES - len(window)))))
+        return Example(np.stack(sounds), image=join(frames, "side-by-side"))
+
+
+def bench_training(
+    clips: Sequence[StoredClip], model: ModelConfig, cache: Path, *, batch_size: int = 32, steps: int = 5
+) -> TrainingBench:
+    """Train stage 1 on duets in both ways, taking turns, so that a busy machine slows both; then time the parts.
+
+    Both ways run the same code but for where scenes come from. What happens once per run (computing features, reading
+    recordings into memory) is done before the clock starts, as is one step of each. Weights are random.
+
+    Args:
+        clips: On disk, at least as many as a duet needs.
+        model: With a frozen visual encoder.
+        cache: Folder for the features.
+        batch_size: Scenes per step.
+        steps: Steps that are timed.
+
+    Raises:
+        ConfigError: The visual encoder is trained, so that nothing can be cached.
+    """
+    if not model.freeze_visual:
+        raise ConfigError(f"The visual encoder of {model.name} is trained too.", "Choose scav-mobile or scav-r18.")
+    torch.manual_seed(0)
+    network = SCAV(model)
+    held = Clips(clips)
+    features = FeatureCache(cache, encoder_id(model.visual, network.visual), model.frame_px)
+    features.fill(held, network.visual.eval())
+    for index in range(len(held)):
+        held.sound(index)
+    plain_draws = PlainDraws(clips, model.frame_px)
+    our_draws = Mixtures(held, batch_size=batch_size, seed=0, frame_px=model.frame_px, features=features)
+    ours, plain = (_training(deepcopy(network), draws, batch_size) for draws in (our_draws, plain_draws))
+    clock = _Clock(batch_size)
+    for step in range(steps + 1):
+        for name, loop in (("ours", ours), ("plain", plain)):
+            with clock.time(name if step else "warm-up"):
+                next(loop)
+    first = next(batches(plain_draws, range(1), batch_size))
+    for step in range(steps + 1):
+        with clock.time("decode" if step else "warm-up"):
+            [plain_draws.draw(number) for number in range(batch_size)]
+        with clock.time("loader" if step else "warm-up"):
+            next(batches(our_draws, range(step, step + 1), batch_size))
+        _time_parts(network, first, clock if step else _Clock(batch_size))
+    speeds = clock.speeds()
+    parts = {name: speed for name, speed in speeds.items() if name not in ("ours", "plain", "warm-up")}
+    return TrainingBench(parts, speeds["ours"], speeds["plain"])
+
+
+def write_clips(folder: Path, number: int) -> Path:
+    """Write clips of the made-up world: a picture of one thing (JPEG) and 5 s of its sound (WAV) beside it."""
+    make_folder(folder)
+    world = World(0, (_PICTURE_PX, _PICTURE_PX), seconds=_RECORDING_S)
+    for index in range(number):
+        scene = world.scene(index, 1, 0)
+        Pillow.fromarray(scene.image).save(folder / f"{scene.name}.jpg", quality=90)
+        write_wav(folder / f"{scene.name}.wav", np.clip(scene.mixture, -1, 1))
+    return folder
+
+
+class _Clock:
+    """Seconds by name; every time it runs, a batch is done."""
+
+    def __init__(self, batch_size: int) -> None:
+        self._batch_size = batch_size
+        self._seconds: dict[str, list[float]] = {}
+
+    @contextmanager
+    def time(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._seconds.setdefault(name, []).append(time.perf_counter() - began)
+
+    def speeds(self) -> dict[str, float]:
+        """Scenes per second, by name."""
+        return {name: self._batch_size * len(taken) / sum(taken) for name, taken in self._seconds.items()}
+
+
+def _training(model: SCAV, draws: Draws, batch_size: int) -> Iterator[object]:
+    """Stage 1 of a model as `soundwhere train` runs it, a step at a time."""
+    config = Config(model.config, train=TrainConfig(batch_size=batch_size))
+    objective = Objective(model, "one", config.loss)
+    feed = (batch for step in count() for batch in batches(draws, range(step, step + 1), batch_size))
+    optimiser = make_optimiser(objective, config.train)
+    return run_stage(objective, optimiser, feed, Progress("one"), 1 << 20, config.train, torch.device("cpu"))
+
+
+def _time_parts(model: SCAV, batch: Batch, clock: _Clock) -> None:
+    """Each part of a step alone, on one batch."""
+    assert batch.image is not None
+    optimiser = torch.optim.Adam(model.audio.parameters())
+    model.audio.requires_grad_(True).train()
+    for parameter in model.audio.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    with clock.time("spectrogram"):
+        spectrogram = model.hear(batch.mixture)
+    with clock.time("audio encoder, forward and backward"):
+        torch.autograd.backward(model.audio(spectrogram).sum())
+    with clock.time("visual encoder"):
+        features = model.see(batch.image)
+    embedding = model.audio(spectrogram).detach()
+    prior = model.spatial_prior(model.similarity(features, embedding), features)
+    with clock.time("decouplers (stage 2), forward and backward"):
+        torch.autograd.backward(model.branch_similarity(model.decouple(features, embedding, prior)).sum())
+    with clock.time("optimiser"):
+        optimiser.step()

@@ -1,1 +1,0 @@
-"""Checkpoints, the training loop and evaluation: plain torch, readable top to bottom."""

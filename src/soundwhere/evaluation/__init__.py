@@ -1,0 +1,1 @@
+"""How is it scored? One streaming loop for every table, page and study."""

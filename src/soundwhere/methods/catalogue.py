@@ -1,0 +1,102 @@
+"""Every method by its name, and configurations that name one.
+
+A method's own module is imported when it is asked for: `--help` needs no torch, and a method that nobody uses costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from soundwhere.config import Config, from_dict, read_toml
+from soundwhere.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from soundwhere.config import MethodConfig
+    from soundwhere.methods.method import Method
+
+METHODS: dict[str, str] = {
+    "scav": "soundwhere.methods.scav.method",
+}
+"""Modules by the family of method; each has a `METHOD`. To add one: docs/extending.md."""
+
+NAMES: dict[str, str] = {
+    "scav-r18": "scav",
+    "scav-mobile": "scav",
+    "scav-tiny": "scav",
+}
+"""The family of every named configuration that is not called as its family."""
+
+DEFAULT: Final = "scav-r18"
+
+# Settings of SCAV that were in other sections of format 1
+_SCHEDULE: Final = (
+    *("stage", "steps_one", "steps_two", "batch_size", "batch_size_two", "accumulate", "learning_rate"),
+    *("learning_rate_two", "schedule", "warmup_steps", "clip_norm", "trainable"),
+)
+
+
+def find_method(family: str) -> Method:
+    """A method by the name of its family."""
+    if family not in METHODS:
+        raise ConfigError(f"There is no method {family!r}.", f"Choose one of: {', '.join(METHODS)}.")
+    method: Method = importlib.import_module(METHODS[family]).METHOD
+    return method
+
+
+def named_config(name: str, where: str = "") -> MethodConfig:
+    """The configuration of a named model; `where` says in errors which file asked for it."""
+    family = NAMES.get(name, name)
+    if family not in METHODS:
+        place = f"{where}: there" if where else "There"
+        raise ConfigError(
+            f"{place} is no model named {name!r}.", f"Choose one of: {', '.join(sorted({*NAMES, *METHODS} - {'scav'}))}."
+        )
+    config: MethodConfig = find_method(family).named[name]
+    return config
+
+
+def default_config() -> Config:
+    """The paper's model on the made-up world."""
+    return Config(method=named_config(DEFAULT))
+
+
+def read_config(path: Path) -> Config:
+    """Read a TOML file with sections [method], [data] and [train]; `method.name` picks what the rest changes."""
+    return config_from(read_toml(path), str(path))
+
+
+def config_from(values: dict[str, Any], where: str) -> Config:
+    """A configuration from plain values, as TOML and JSON give them, also in the sections of format 1."""
+    values = upgraded(values)
+    section = values.get("method", {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"{where}: method is {section!r}.", "Write it as a section: [method], with a name.")
+    return from_dict(Config, values, where, Config(method=base_config(section, where)))
+
+
+def base_config(section: dict[str, Any], where: str) -> MethodConfig:
+    """What the other settings of a [method] section change: the named configuration, or its family's defaults."""
+    family, name = section.get("family"), section.get("name")
+    if isinstance(family, str):
+        method = find_method(family)
+        return method.named.get(name, method.config())  # type: ignore[no-any-return] # a MethodConfig
+    return named_config(name if isinstance(name, str) else DEFAULT, where)
+
+
+def upgraded(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings in the sections of format 1 ([model], [loss], [data], [train]), of SCAV alone, moved to those of today."""
+    sections = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
+    old = [sections.pop(name, {}) for name in ("model", "loss")]
+    moved = {name: value for section in old if isinstance(section, dict) for name, value in section.items()}
+    for section, names in (("train", _SCHEDULE), ("data", ("single_fraction",))):
+        present = sections.get(section)
+        if isinstance(present, dict):
+            moved |= {name: present.pop(name) for name in names if name in present}
+    if moved:
+        own = sections.get("method", {})
+        sections["method"] = {**moved, **own} if isinstance(own, dict) else own
+    return sections

@@ -1,0 +1,1 @@
+"""How is it trained? One loop for every method, checkpoints, exact resume."""
