@@ -18,8 +18,7 @@ from typing import Any
 
 from soundwhere import __version__
 from soundwhere.files import write_text
-from soundwhere.models.registry import WEIGHTS, load_model
-from soundwhere.methods.files import read_facts, sha256, write_model
+from soundwhere.methods.files import WEIGHTS, load_model, read_facts, sha256, write_model
 
 
 def main() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soundwhere.config import (
-    CONFIGS,
+    NAMED,
     Config,
     DataConfig,
     LossConfig,
-    ModelConfig,
+    SCAVConfig,
     Thresholds,
     TrainConfig,
     changed_settings,
@@ -31,7 +31,7 @@ positive = st.floats(1e-6, 1e3)
 configs = st.builds(
     Config,
     st.builds(
-        ModelConfig,
+        SCAVConfig,
         name=st.text(max_size=5),
         visual=st.sampled_from(["resnet18", "mobilenet_v2", "tiny"]),
         freeze_visual=st.booleans(),
@@ -72,10 +72,10 @@ def toml(values: dict[str, Any], section: str = "") -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", list(CONFIGS))
+@pytest.mark.parametrize("name", list(NAMED))
 def test_round_trip_through_a_file(tmp_path: Path, name: str) -> None:
     config = Config(
-        replace(CONFIGS[name], pooling="max", thresholds=Thresholds(positive=0.7)),
+        replace(NAMED[name], pooling="max", thresholds=Thresholds(positive=0.7)),
         LossConfig(stage_two="distil"),
         DataConfig(source="folder", root=Path("a folder"), layouts=("stacked", "grid"), silent=2),
         TrainConfig(stage="joint", learning_rate=3e-4),
@@ -88,7 +88,7 @@ def test_a_name_brings_the_rest_of_its_model(tmp_path: Path) -> None:
     path = tmp_path / "some.toml"
     path.write_text('[model]\nname = "scav-mobile"\ndimension = 128\n[train]\nlearning_rate = 1\n')
     config = read_config(path)
-    assert config.model == replace(CONFIGS["scav-mobile"], dimension=128)
+    assert config.model == replace(NAMED["scav-mobile"], dimension=128)
     assert config.train == TrainConfig(learning_rate=1.0)
     path.write_text("")
     assert read_config(path) == Config()
@@ -96,7 +96,7 @@ def test_a_name_brings_the_rest_of_its_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "configs").glob("*.toml")), ids=lambda p: p.name)
 def test_the_configurations_that_come_along_are_read(path: Path) -> None:
-    assert read_config(path).model.name in CONFIGS
+    assert read_config(path).model.name in NAMED
 
 
 def test_defaults_are_the_papers() -> None:
@@ -105,8 +105,8 @@ def test_defaults_are_the_papers() -> None:
     assert (config.model.decoupler_layers, config.model.decoupler_heads) == (4, 8)
     assert config.model.thresholds == Thresholds(0.65, 0.4, 0.03)
     assert (config.train.learning_rate, config.train.batch_size) == (1e-4, 256)
-    assert config.model == CONFIGS["scav-r18"]
-    assert all(name == config.name for name, config in CONFIGS.items())
+    assert config.model == NAMED["scav-r18"]
+    assert all(name == config.name for name, config in NAMED.items())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_defaults_are_the_papers() -> None:
         ("[data]\nlayouts = ['ring']\n", "data: layouts is 'ring'", "side-by-side, stacked, grid"),
         ("[train]\nstage = 'three'\n", "train: stage is 'three'", "one, two, both, joint"),
         ("[train]\nstage = ['one']\n", "train: stage is ", "one, two, both, joint"),
-        ("model = 3\n", "model is 3, which is no ModelConfig", "Correct"),
+        ("model = 3\n", "model is 3, which is no SCAVConfig", "Correct"),
         ("[model]\nname = 'scav-huge'\n", "no model named 'scav-huge'", "scav-r18, scav-mobile, scav-tiny"),
         ("[model]\nname = ['scav-r18']\n", "model: name is", "Correct"),
         ("[model]\nframe_px = 100\n", "model: frame_px is 100", "multiple of 32"),
@@ -163,7 +163,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_an_unknown_model_lists_those_there_are() -> None:
     with pytest.raises(ConfigError, match="There is no model named 'scav'") as caught:
-        model_config("scav")
+        named_config("scav")
     assert "scav-tiny" in caught.value.remedy
 
 

@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from soundwhere.inference.localiser import Localiser, localise
     from soundwhere.inference.result import Result
-    from soundwhere.models.registry import load_model
+    from soundwhere.methods.files import load_model
     from soundwhere.methods.scav.model import SCAV
 
 # torch takes seconds to import: the names below are found when first used, so that `soundwhere --help` stays quick.
@@ -22,7 +22,7 @@ _HOMES = {
     "Localiser": "soundwhere.inference.localiser",
     "Result": "soundwhere.inference.result",
     "SCAV": "soundwhere.methods.scav.model",
-    "load_model": "soundwhere.models.registry",
+    "load_model": "soundwhere.methods.files",
     "localise": "soundwhere.inference.localiser",
 }
 

@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from soundwhere import constants
 from soundwhere.errors import ConfigError
@@ -59,11 +59,19 @@ class MethodConfig:
     sounding_threshold: float = constants.NEGATIVE_THRESHOLD
     """Confidence from which on a source counts as sounding; calibrated once a model is trained."""
 
+    training: ClassVar[frozenset[str]] = frozenset()
+    """Settings that say how it is trained, not what it is: losses and schedule."""
     changeable: ClassVar[frozenset[str]] = frozenset()
-    """Settings that may differ when a run is resumed: how long and how fast it trains."""
+    """Those of them that may differ when a run is resumed: how long and how fast it trains."""
 
     def __post_init__(self) -> None:
         require(self.frame_px > 0, "frame_px", self.frame_px, "greater than 0")
+
+    def trained_like(self, other: MethodConfig) -> Self:
+        """The same network, to be trained as another configuration says, if that is one of the same method."""
+        if type(other) is not type(self):
+            return self
+        return dataclasses.replace(self, **{name: getattr(other, name) for name in self.training})
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from soundwhere.bench.source_counts import count_sources, pointed
-from soundwhere.models.registry import load_model
+from soundwhere.methods.files import load_model
 
 
 def test_a_peak_counts_for_one_thing() -> None:

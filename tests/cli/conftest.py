@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from soundwhere.config import CONFIGS
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.media.audio import write_wav
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import write_model
@@ -23,7 +23,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model file as it is before training."""
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    write_model(path, SCAV(CONFIGS["scav-tiny"]), facts={"licence": "none"})
+    write_model(path, SCAV(NAMED["scav-tiny"]), facts={"licence": "none"})
     return path
 
 

@@ -14,7 +14,7 @@ import pytest
 from soundwhere import __version__
 from soundwhere.cli import analyse, bench, main
 from soundwhere.cli.options import parse as options_of
-from soundwhere.config import ModelConfig
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.errors import ConfigError
 
 HELP = """
@@ -75,7 +75,7 @@ def test_examples_make_sense(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
     for module in MODULES.values():
         monkeypatch.setattr(module, "parse", stop)
-    monkeypatch.setattr("soundwhere.methods.files.read_facts", lambda _: (ModelConfig(), {}))  # for `train --from`
+    monkeypatch.setattr("soundwhere.methods.files.read_facts", lambda _: (SCAVConfig(), {}))  # for `train --from`
     monkeypatch.chdir(Path(__file__).parents[2])  # where configs/ is
     examples = re.sub(r"\\\n +", "", MODULES[name].DESCRIPTION.partition("Examples:\n")[2]).splitlines()
     for example in examples:

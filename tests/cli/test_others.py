@@ -11,7 +11,7 @@ import pytest
 from soundwhere.cli.demo import compare
 from soundwhere.cli.main import run
 from soundwhere.cli.serve import _key as serve_key
-from soundwhere.config import CONFIGS
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.data.synthetic.movie import MovieTruth, ThingTruth
 from soundwhere.errors import ConfigError
 from soundwhere.bench.localising import write_clip
@@ -82,7 +82,7 @@ def test_the_demo_compares_with_the_truth(clip_path: Path) -> None:
         if frame == 2:
             maps[0] = np.eye(4, 6)[::-1] * [0, 0, 1, 0, 0, 0]
         answers.append(Answer(frame / 5, maps, maps.max((1, 2)), np.array([True, True]), -10.0, (64, 96)))
-    result = Result.collect(footage, answers, Settings(), CONFIGS["scav-tiny"], 5.0)
+    result = Result.collect(footage, answers, Settings(), NAMED["scav-tiny"], 5.0)
     bell, drum = compare(result, truth)
     assert (bell.thing, bell.source, bell.hits, bell.centre_hits) == (0, 1, 1.0, 0.0)
     assert (drum.thing, drum.source, drum.hits) == (1, 0, pytest.approx(0.8))

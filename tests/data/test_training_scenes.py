@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from soundwhere.config import Config, DataConfig, LossConfig, ModelConfig, TrainConfig
+from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.data.training_scenes import make_clips, make_draws
 from soundwhere.errors import ConfigError, DataError
 
@@ -19,7 +20,7 @@ class Model(nn.Module):
     def __init__(self, freeze: bool) -> None:
         super().__init__()
         torch.manual_seed(0)
-        self.config = ModelConfig(visual="tiny", freeze_visual=freeze, frame_px=64)
+        self.config = SCAVConfig(visual="tiny", freeze_visual=freeze, frame_px=64)
         self.visual = nn.Conv2d(3, 5, 32, stride=32)
 
 

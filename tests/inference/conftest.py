@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from soundwhere.config import CONFIGS
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.media.audio import write_wav
 from soundwhere.methods.scav.model import SCAV, localisation
@@ -40,7 +40,7 @@ class RedAndBlue(SCAV):
     """
 
     def __init__(self) -> None:
-        super().__init__(CONFIGS["scav-tiny"])
+        super().__init__(NAMED["scav-tiny"])
         self.visual = Colours()
         self.encoded = 0
         self.located = 0
@@ -66,7 +66,7 @@ def red_and_blue() -> RedAndBlue:
 def tiny() -> SCAV:
     """A model as it is before training."""
     torch.manual_seed(0)
-    return SCAV(CONFIGS["scav-tiny"]).eval()
+    return SCAV(NAMED["scav-tiny"]).eval()
 
 
 def picture(time_s: float) -> np.ndarray:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from soundwhere.cli.main import run
-from soundwhere.config import CONFIGS
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.inference.export import ANSWERS, TOLERANCE, export_onnx
 from soundwhere.inference.localiser import Localiser
@@ -39,7 +39,7 @@ CPU = torch.device("cpu")
 def tiny() -> SCAV:
     """As small as it can be, for the exporter takes its time."""
     torch.manual_seed(0)
-    small = replace(CONFIGS["scav-tiny"], dimension=32, decoupler_layers=1, decoupler_heads=2, maps="shaped")
+    small = replace(NAMED["scav-tiny"], dimension=32, decoupler_layers=1, decoupler_heads=2, maps="shaped")
     return SCAV(small).eval()
 
 
@@ -110,11 +110,11 @@ def test_stage_one_alone_and_the_command(
     assert result.sources == 1
 
 
-@pytest.mark.parametrize("name", list(CONFIGS))
+@pytest.mark.parametrize("name", list(NAMED))
 @torch.inference_mode()
 def test_folding_norms_changes_nothing_but_their_number(name: str) -> None:
     torch.manual_seed(0)
-    model = SCAV(CONFIGS[name]).eval()
+    model = SCAV(NAMED[name]).eval()
     norms = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
     for norm in norms:  # as if trained
         for values in (norm.weight, norm.bias, norm.running_mean, norm.running_var):

@@ -27,11 +27,11 @@ from soundwhere.methods.files import (
 )
 
 if TYPE_CHECKING:
-    from soundwhere.config import ModelConfig
+    from soundwhere.methods.scav.config import SCAVConfig
 
 
 @pytest.fixture
-def model(tiny: ModelConfig) -> SCAV:
+def model(tiny: SCAVConfig) -> SCAV:
     torch.manual_seed(0)
     return SCAV(tiny)
 
@@ -128,7 +128,7 @@ def test_a_setting_of_another_version_is_named(tmp_path: Path) -> None:
         read_model(path)
 
 
-def test_another_architecture_is_refused(file: Path, tiny: ModelConfig) -> None:
+def test_another_architecture_is_refused(file: Path, tiny: SCAVConfig) -> None:
     for other in (replace(tiny, dimension=32), replace(tiny, share_decoupler=False), replace(tiny, decouple=False)):
         with pytest.raises(CheckpointError, match=r"does not fit.*tensors differ"):
             load_weights(SCAV(other), file)
@@ -164,7 +164,7 @@ def test_starting_fills_the_second_audio_encoder(model: SCAV, file: Path, tmp_pa
     assert same(again, fuller)
 
 
-def test_starting_from_another_architecture_is_refused(file: Path, tiny: ModelConfig) -> None:
+def test_starting_from_another_architecture_is_refused(file: Path, tiny: SCAVConfig) -> None:
     with pytest.raises(CheckpointError, match="another architecture") as caught:
         start_from(SCAV(replace(tiny, dimension=32)), file)
     assert "--model" in caught.value.remedy

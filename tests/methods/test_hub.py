@@ -9,9 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from soundwhere.config import ModelConfig, Thresholds, model_config
+from soundwhere.config import Thresholds
+from soundwhere.methods.catalogue import named_config
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.errors import CheckpointError, ConfigError
-from soundwhere.models.registry import load_model
+from soundwhere.methods.files import load_model
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.types import Batch
 
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def settings() -> ModelConfig:
+def settings() -> SCAVConfig:
     return replace(
-        model_config("scav-tiny"),
+        named_config("scav-tiny"),
         dimension=16,
         decoupler_layers=1,
         decoupler_heads=2,
@@ -32,7 +34,7 @@ def settings() -> ModelConfig:
 
 
 @pytest.fixture
-def model(settings: ModelConfig) -> SCAV:
+def model(settings: SCAVConfig) -> SCAV:
     torch.manual_seed(3)
     return SCAV(settings)
 

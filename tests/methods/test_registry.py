@@ -4,21 +4,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from soundwhere.config import CONFIGS
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.errors import CheckpointError
-from soundwhere.models import registry
-from soundwhere.models.registry import load_model, model_file
+from soundwhere.methods import files as registry
+from soundwhere.methods.files import load_model, model_file
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import sha256, write_model
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from soundwhere.config import ModelConfig
+    from soundwhere.methods.scav.config import SCAVConfig
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, tiny: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shelf(tmp_path: Path, tiny: SCAVConfig, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package that ships weights under the name `small`."""
     path = tmp_path / "small.safetensors"
     write_model(path, SCAV(tiny), half=True)
@@ -27,7 +27,7 @@ def shelf(tmp_path: Path, tiny: ModelConfig, monkeypatch: pytest.MonkeyPatch) ->
     return path
 
 
-def test_by_name_by_path_and_by_folder(shelf: Path, tiny: ModelConfig, tmp_path: Path) -> None:
+def test_by_name_by_path_and_by_folder(shelf: Path, tiny: SCAVConfig, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "best.safetensors").write_bytes(shelf.read_bytes())
     for name in ("small", shelf, str(shelf), tmp_path / "run"):
@@ -54,7 +54,7 @@ def test_an_unknown_name_lists_those_there_are(shelf: Path) -> None:
     assert "small" in caught.value.remedy
 
 
-@pytest.mark.parametrize("name", list(CONFIGS))
+@pytest.mark.parametrize("name", list(NAMED))
 def test_a_model_without_weights_says_how_to_train_it(shelf: Path, name: str) -> None:
     with pytest.raises(CheckpointError, match=f"ship for {name}.*small") as caught:
         load_model(name)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from soundwhere.engine import train as module
+from soundwhere.training import run as module
 from soundwhere.training.checkpoint import Progress, read_progress
 from soundwhere.training.run import train
 from soundwhere.errors import ConfigError

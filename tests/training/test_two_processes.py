@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 
-from soundwhere.config import Config, DataConfig, LossConfig, ModelConfig, TrainConfig, model_config
+from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.methods.catalogue import named_config
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.distributed import all_reduce_sum
 from soundwhere.training.run import train
 from soundwhere.methods.scav.stages import Objective
@@ -21,10 +23,10 @@ from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import read_tensors
 from soundwhere.types import Batch
 
-MODEL = replace(model_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
+MODEL = replace(named_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
 
 # name: model, stage, loss
-OBJECTIVES: dict[str, tuple[ModelConfig, Any, LossConfig]] = {
+OBJECTIVES: dict[str, tuple[SCAVConfig, Any, LossConfig]] = {
     "stage one, infonce": (MODEL, "one", LossConfig()),
     "stage one, paper": (MODEL, "one", LossConfig(stage_one="paper")),
     "stage two": (MODEL, "two", LossConfig(stage_two="paper", cross_sample_negatives=True)),

@@ -18,17 +18,17 @@ from soundwhere.config import Config, changed_settings, from_dict, to_dict
 from soundwhere.constants import SOURCES
 from soundwhere.data.controls import partner
 from soundwhere.data.features import encoder_id
-from soundwhere.evaluation.answers import model_scale, scene_batch, stage_one_similarity
-from soundwhere.training.checkpoint import read_progress
-from soundwhere.evaluation.evaluate import same_size
-from soundwhere.training.run import BEST, CHANGEABLE, LATEST, STAGE_ONE, train
 from soundwhere.errors import ConfigError, DataError
+from soundwhere.evaluation.answers import model_scale, scene_batch, stage_one_similarity
+from soundwhere.evaluation.evaluate import same_size
 from soundwhere.files import write_json
+from soundwhere.methods.files import sha256
+from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.presets import find_preset, score
-from soundwhere.methods.scav.peeling import peel
-from soundwhere.methods.files import sha256
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.training.run import BEST, CHANGEABLE, LATEST, STAGE_ONE, train
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from soundwhere.metrics.frames import Grid
     from soundwhere.methods.scav.model import SCAV
+    from soundwhere.metrics.frames import Grid
     from soundwhere.types import Scene
 
 FULL, UNIFORM, ALONE, JOINT, CROSS, MINMAX, LITERAL = "full", "a", "b", "c", "d", "no-algorithm-1", "paper-loss"

@@ -11,9 +11,9 @@ import torch
 from soundwhere.analysis.tables import Table, share
 from soundwhere.data.controls import absent_partners, partner
 from soundwhere.data.selection import KnowsSeenKinds
+from soundwhere.errors import DataError
 from soundwhere.evaluation.answers import model_scale, scene_batch
 from soundwhere.evaluation.evaluate import same_size
-from soundwhere.errors import DataError
 from soundwhere.metrics.listening import auroc, mean_interval
 from soundwhere.types import Batch
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
-    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Scene
 
     Values = NDArray[np.float64]

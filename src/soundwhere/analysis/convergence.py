@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 import torch
 
+from soundwhere.errors import ConfigError, DataError
 from soundwhere.evaluation.evaluate import (
     feature_norm_answer,
     fixed_answer,
@@ -21,11 +22,10 @@ from soundwhere.evaluation.evaluate import (
     score,
     stage_one_answer,
 )
-from soundwhere.training.run import STAGE_ONE, STEPS
-from soundwhere.errors import ConfigError, DataError
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import concatenate
 from soundwhere.metrics.protocols import frame_wise
+from soundwhere.training.run import STAGE_ONE, STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.evaluation.answers import Answer
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.metrics.frames import Grid
     from soundwhere.metrics.pairs import PairScores
-    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Scene
 
 PAPER: Final = {

@@ -16,8 +16,8 @@ from scipy.stats import spearmanr
 
 from soundwhere.data.selection import KnowsMaskKinds
 from soundwhere.data.synthetic.world import boxes
-from soundwhere.evaluation.evaluate import same_size
 from soundwhere.errors import DataError
+from soundwhere.evaluation.evaluate import same_size
 from soundwhere.metrics.baselines import constant_pair, random_smooth
 from soundwhere.metrics.listening import mean_interval
 from soundwhere.metrics.pairs import PairScores, concatenate

@@ -14,14 +14,14 @@ import torch
 
 from soundwhere.analysis.ablation import train_row
 from soundwhere.analysis.tables import Table, share
-from soundwhere.evaluation.answers import model_scale, scene_batch, stage_one_similarity, upsample
-from soundwhere.training.checkpoint import read_progress
-from soundwhere.evaluation.evaluate import same_size
-from soundwhere.training.journal import preparing
-from soundwhere.training.run import LATEST, STAGE_ONE
 from soundwhere.errors import DataError
+from soundwhere.evaluation.answers import model_scale, scene_batch, stage_one_similarity, upsample
+from soundwhere.evaluation.evaluate import same_size
 from soundwhere.metrics.listening import frames_found, mean_interval, solo_peaks
 from soundwhere.models.registry import load_model
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.training.journal import preparing
+from soundwhere.training.run import LATEST, STAGE_ONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from soundwhere.config import Config
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
-    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Scene
 
     Changes = dict[str, dict[str, Any]]

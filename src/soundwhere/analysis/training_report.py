@@ -13,15 +13,15 @@ from soundwhere import __version__
 from soundwhere.analysis.convergence import convergence
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.evaluation.evaluate import fixed_answer, model_answer, score, score_with_controls, stage_one_answer
 from soundwhere.errors import MissingExtraError
+from soundwhere.evaluation.evaluate import fixed_answer, model_answer, score, score_with_controls, stage_one_answer
 from soundwhere.files import atomic_path, write_json, write_text
 from soundwhere.media.draw import SOURCE_COLOURS, contact_sheet, outline, overlay
+from soundwhere.methods.scav.prior import normalise_range
 from soundwhere.metrics.baselines import constant_pair
 from soundwhere.metrics.bootstrap import Interval, intervals
 from soundwhere.metrics.pairs import PairScores, summarise
 from soundwhere.metrics.report import Table, TableRow, figure_name, percent, to_html, to_markdown
-from soundwhere.methods.scav.prior import normalise_range
 from soundwhere.models.registry import load_model
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from soundwhere.media.audio import read_audio, window
 from soundwhere.media.draw import overlay
 from soundwhere.media.image import network_size, normalise, resize
 from soundwhere.media.writer import VideoWriter
-from soundwhere.models.peeling import localise_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.portions import Portion
     from soundwhere.inference.result import Result
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.method import Localises, Network
     from soundwhere.types import Image, Localisation, Waveform
 
 T = TypeVar("T")
@@ -71,7 +70,7 @@ def write_clip(path: Path, seconds: float, size: tuple[int, int] = (720, 1280), 
 
 
 @torch.no_grad()
-def plain_loop(model: SCAV, path: Path, fps: float, hop_s: float) -> Tensor:
+def plain_loop(model: Network, path: Path, fps: float, hop_s: float) -> Tensor:
     """Localise as one does at first: frame by frame, sound encoded anew for each, in eager torch.
 
     Returns:
@@ -114,7 +113,7 @@ def differences(localiser: Localiser, footage: Footage, maps: Tensor) -> Tensor:
     return (ours - maps).abs().flatten(1).amax(1)
 
 
-def time_parts(localiser: Localiser, reference: SCAV, result: Result, target: Path) -> list[PartTime]:
+def time_parts(localiser: Localiser, reference: Network, result: Result, target: Path) -> list[PartTime]:
     """Do each part of the work on a clip by itself.
 
     Args:
@@ -124,7 +123,7 @@ def time_parts(localiser: Localiser, reference: SCAV, result: Result, target: Pa
         target: Where the overlay is written.
     """
     footage, model = result.footage, localiser.model
-    size = network_size(*footage.size, model.config.frame_px)
+    size = network_size(*footage.size, model.config.frame_px, model.stride_px)
     seconds = dict.fromkeys(("decode", "encode audio", "encode image", "decouple"), 0.0)
 
     def timed(name: str, work: Iterable[T]) -> list[T]:
@@ -135,7 +134,7 @@ def time_parts(localiser: Localiser, reference: SCAV, result: Result, target: Pa
 
     @torch.inference_mode()
     def hear(sounds: dict[int, Waveform]) -> Tensor:
-        return model.embed(model.hear(torch.from_numpy(np.stack(list(sounds.values())))))
+        return model.hear(torch.from_numpy(np.stack(list(sounds.values()))))
 
     @torch.inference_mode()
     def see(portion: Portion) -> Tensor:
@@ -143,8 +142,8 @@ def time_parts(localiser: Localiser, reference: SCAV, result: Result, target: Pa
 
     @torch.inference_mode()
     def decouple(features: Tensor) -> Localisation:
-        around = heard[0][:1].expand(len(features), -1, -1)  # any window takes as long
-        return localise_sources(model, features, around, localiser.sources)
+        around = heard[0][:1].expand(len(features), *heard[0].shape[1:])  # any window takes as long
+        return model.localise(features, around, localiser.sources)
 
     heard: list[Tensor] = []
     windows = 0
@@ -180,7 +179,7 @@ def _time_overlay(result: Result, target: Path) -> list[PartTime]:
 
 
 @torch.inference_mode()
-def count_flop(model: SCAV, size: tuple[int, int], sources: int) -> dict[str, int]:
+def count_flop(model: Network, size: tuple[int, int], sources: int) -> dict[str, int]:
     """Floating-point operations of a model's convolutions and matrix products for one picture of a size, by part."""
     counts: dict[str, int] = {}
 
@@ -193,9 +192,9 @@ def count_flop(model: SCAV, size: tuple[int, int], sources: int) -> dict[str, in
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the fused layer is not counted
     try:
-        heard = counted("encode audio", model.embed, model.hear(torch.randn(1, CLIP_SAMPLES)))
+        heard = counted("encode audio", model.embed, model.spectrogram(torch.randn(1, CLIP_SAMPLES)))
         features = counted("encode image", model.see, torch.randn(1, 3, *size))
-        counted("decouple", lambda f, h: localise_sources(model, f, h, sources).similarity, features, heard)
+        counted("decouple", lambda f, h: model.localise(f, h, sources).similarity, features, heard)
     finally:
         torch.backends.mha.set_fastpath_enabled(fused)
     return counts
@@ -208,11 +207,11 @@ def peak_flop_per_s() -> float:
 
 
 @torch.inference_mode()
-def single_forward_s(model: SCAV, reference: SCAV) -> float:
+def single_forward_s(model: Localises, reference: Network) -> float:
     """Seconds of one forward pass: one square picture and one sound to maps."""
     side = reference.config.frame_px
-    image, spectrogram = torch.randn(1, 3, side, side), reference.hear(0.1 * torch.randn(1, CLIP_SAMPLES))
-    return fastest(lambda: model(image, spectrogram))
+    image, sound = torch.randn(1, 3, side, side), 0.1 * torch.randn(1, CLIP_SAMPLES)
+    return fastest(lambda: model.localise(model.see(image), model.hear(sound)))
 
 
 def fastest(work: Callable[[], object]) -> float:

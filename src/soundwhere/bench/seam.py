@@ -15,12 +15,12 @@ from soundwhere.evaluation.evaluate import same_size, scene_batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.method import Network
     from soundwhere.types import Scene
 
 
 @torch.inference_mode()
-def seam_difference(model: SCAV, scenes: Sequence[Scene]) -> list[float]:
+def seam_difference(model: Network, scenes: Sequence[Scene]) -> list[float]:
     """The difference of features by distance from the seam, as a share of the features' norm.
 
     Args:

@@ -13,7 +13,6 @@ from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.inference.geometry import find_peaks
 from soundwhere.media.image import normalise
-from soundwhere.models.peeling import localise_sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,8 +79,8 @@ def _localise(
     for start in range(0, len(scenes), 32):
         part = slice(start, start + 32)
         images = normalise(np.stack([scene.image for scene in scenes[part]]))
-        heard = model.embed(model.hear(torch.from_numpy(np.stack(sounds[part]))))
-        parts.append(localise_sources(model, model.see(images), heard, sources))
+        heard = model.hear(torch.from_numpy(np.stack(sounds[part])))
+        parts.append(model.localise(model.see(images), heard, sources))
     return Localisation(
         torch.cat([part.similarity for part in parts]),
         torch.cat([part.confidence for part in parts]),

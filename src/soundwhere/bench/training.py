@@ -1,4 +1,4 @@
-"""How fast stage 1 trains, part by part, and against the plain loop that reads and encodes everything at every step."""
+"""How fast the first stage of a method trains, part by part, and against the plain loop that reads and encodes everything at every step."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ import numpy as np
 import torch
 from PIL import Image as Pillow
 
-from soundwhere.config import Config, TrainConfig
 from soundwhere.constants import CLIP_SAMPLES, SOURCES
 from soundwhere.data.clips import Clips
 from soundwhere.data.draws import Example, batches
-from soundwhere.data.features import FeatureCache, encoder_id
+from soundwhere.data.features import FeatureCache
 from soundwhere.data.layout import join
 from soundwhere.data.mixtures import Mixtures
 from soundwhere.data.synthetic.world import World
-from soundwhere.training.checkpoint import Progress
-from soundwhere.training.loop import make_optimiser, run_stage
 from soundwhere.errors import ConfigError
 from soundwhere.files import make_folder
 from soundwhere.media.audio import scale_to_rms, write_wav
 from soundwhere.media.image import resize
-from soundwhere.methods.scav.stages import Objective
-from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.catalogue import find_method
+from soundwhere.methods.files import build
+from soundwhere.training.checkpoint import Progress
+from soundwhere.training.loop import make_optimiser, run_stage
+from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from soundwhere.config import ModelConfig
+    from soundwhere.config import MethodConfig
     from soundwhere.data.clips import StoredClip
     from soundwhere.data.draws import Draws
-    from soundwhere.types import Batch
+    from soundwhere.methods.method import Network, Stage
 
 _PICTURE_PX = 256  # of made clips: the size to which real photos are usually reduced
 _RECORDING_S = 5.0
@@ -98,7 +98,7 @@ class PlainDraws:
 
 
 def bench_training(
-    clips: Sequence[StoredClip], model: ModelConfig, cache: Path, *, batch_size: int = 32, steps: int = 5
+    clips: Sequence[StoredClip], config: MethodConfig, cache: Path, *, batch_size: int = 32, steps: int = 5
 ) -> TrainingBench:
     """Train stage 1 on duets in both ways, taking turns, so that a busy machine slows both; then time the parts.
 
@@ -107,7 +107,7 @@ def bench_training(
 
     Args:
         clips: On disk, at least as many as a duet needs.
-        model: With a frozen visual encoder.
+        config: Of a model with a frozen visual encoder.
         cache: Folder for the features.
         batch_size: Scenes per step.
         steps: Steps that are timed.
@@ -115,18 +115,19 @@ def bench_training(
     Raises:
         ConfigError: The visual encoder is trained, so that nothing can be cached.
     """
-    if not model.freeze_visual:
-        raise ConfigError(f"The visual encoder of {model.name} is trained too.", "Choose scav-mobile or scav-r18.")
     torch.manual_seed(0)
-    network = SCAV(model)
+    network = build(config).eval()
+    if network.eye is None:
+        raise ConfigError(f"The visual encoder of {config.name} is trained too.", "Choose scav-mobile or scav-r18.")
+    stage = find_method(config.family).stages(config)[0]
     held = Clips(clips)
-    features = FeatureCache(cache, encoder_id(model.visual, network.visual), model.frame_px)
-    features.fill(held, network.visual.eval())
+    features = FeatureCache(cache, network.eye.name, config.frame_px)
+    features.fill(held, network.eye.encode)
     for index in range(len(held)):
         held.sound(index)
-    plain_draws = PlainDraws(clips, model.frame_px)
-    our_draws = Mixtures(held, batch_size=batch_size, seed=0, frame_px=model.frame_px, features=features)
-    ours, plain = (_training(deepcopy(network), draws, batch_size) for draws in (our_draws, plain_draws))
+    plain_draws = PlainDraws(clips, config.frame_px)
+    our_draws = Mixtures(held, batch_size=batch_size, seed=0, frame_px=config.frame_px, features=features)
+    ours, plain = (_training(deepcopy(network), stage, draws, batch_size) for draws in (our_draws, plain_draws))
     clock = _Clock(batch_size)
     for step in range(steps + 1):
         for name, loop in (("ours", ours), ("plain", plain)):
@@ -138,7 +139,7 @@ def bench_training(
             [plain_draws.draw(number) for number in range(batch_size)]
         with clock.time("loader" if step else "warm-up"):
             next(batches(our_draws, range(step, step + 1), batch_size))
-        _time_parts(network, first, clock if step else _Clock(batch_size))
+        _time_parts(network, stage, first, clock if step else _Clock(batch_size))
     speeds = clock.speeds()
     parts = {name: speed for name, speed in speeds.items() if name not in ("ours", "plain", "warm-up")}
     return TrainingBench(parts, speeds["ours"], speeds["plain"])
@@ -173,31 +174,26 @@ class _Clock:
         return {name: self._batch_size * len(taken) / sum(taken) for name, taken in self._seconds.items()}
 
 
-def _training(model: SCAV, draws: Draws, batch_size: int) -> Iterator[object]:
-    """Stage 1 of a model as `soundwhere train` runs it, a step at a time."""
-    config = Config(model.config, train=TrainConfig(batch_size=batch_size))
-    objective = Objective(model, "one", config.loss)
+def _training(network: Network, stage: Stage, draws: Draws, batch_size: int) -> Iterator[object]:
+    """The first stage of a method as `soundwhere train` runs it, a step at a time."""
+    objective, schedule = stage.objective(network), stage.schedule
     feed = (batch for step in count() for batch in batches(draws, range(step, step + 1), batch_size))
-    optimiser = make_optimiser(objective, config.train)
-    return run_stage(objective, optimiser, feed, Progress("one"), 1 << 20, config.train, torch.device("cpu"))
+    optimiser = make_optimiser(objective, schedule)
+    return run_stage(objective, optimiser, feed, Progress(stage.name), 1 << 20, schedule, torch.device("cpu"))
 
 
-def _time_parts(model: SCAV, batch: Batch, clock: _Clock) -> None:
+def _time_parts(network: Network, stage: Stage, batch: Batch, clock: _Clock) -> None:
     """Each part of a step alone, on one batch."""
     assert batch.image is not None
-    optimiser = torch.optim.Adam(model.audio.parameters())
-    model.audio.requires_grad_(True).train()
-    for parameter in model.audio.parameters():
-        parameter.grad = torch.zeros_like(parameter)
+    objective = stage.objective(network)
+    optimiser = make_optimiser(objective, stage.schedule)
     with clock.time("spectrogram"):
-        spectrogram = model.hear(batch.mixture)
+        spectrogram = network.spectrogram(batch.mixture)
     with clock.time("audio encoder, forward and backward"):
-        torch.autograd.backward(model.audio(spectrogram).sum())
-    with clock.time("visual encoder"):
-        features = model.see(batch.image)
-    embedding = model.audio(spectrogram).detach()
-    prior = model.spatial_prior(model.similarity(features, embedding), features)
-    with clock.time("decouplers (stage 2), forward and backward"):
-        torch.autograd.backward(model.branch_similarity(model.decouple(features, embedding, prior)).sum())
+        torch.autograd.backward(network.embed(spectrogram).sum())
+    with clock.time("visual encoder"), torch.no_grad():
+        features = network.see(batch.image)
+    with clock.time("loss on what is seen, forward and backward"):
+        torch.autograd.backward(objective(Batch(batch.mixture, features=features, solos=batch.solos))["loss"])
     with clock.time("optimiser"):
         optimiser.step()

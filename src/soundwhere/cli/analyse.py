@@ -108,8 +108,8 @@ def _convergence(options: Convergence) -> None:
     from soundwhere.analysis.plots import gap_over_steps, rows_with_intervals
     from soundwhere.analysis.results import convergence_results, gap, steps_table
     from soundwhere.evaluation.subject import model_label, unique_labels
-    from soundwhere.training.run import STAGE_ONE
     from soundwhere.models.registry import load_model
+    from soundwhere.training.run import STAGE_ONE
 
     steps = [] if options.run is None else kept_steps(options.run)
     files = options.model

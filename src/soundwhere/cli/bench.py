@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -110,7 +111,7 @@ def run(arguments: list[str]) -> int:
     if isinstance(options, Train):
         _train(options)
     elif isinstance(options, Localise):
-        from soundwhere.cli.bench_localise import bench_localise
+        from soundwhere.bench.localise_report import bench_localise
 
         if not 1 <= options.seconds <= _LONGEST_S:
             raise ConfigError(f"--seconds is {options.seconds:g}.", f"Give between 1 and {_LONGEST_S}.")
@@ -125,10 +126,10 @@ def run(arguments: list[str]) -> int:
 def _train(options: Train) -> None:
     from tempfile import TemporaryDirectory
 
-    from soundwhere.config import model_config
+    from soundwhere.bench.training import bench_training, write_clips
     from soundwhere.data.folder import FolderClips
     from soundwhere.data.real_duet import RealDuet
-    from soundwhere.bench.training import bench_training, write_clips
+    from soundwhere.methods.catalogue import named_config
 
     if min(options.clips, options.batch_size, options.steps) < 2:
         raise ConfigError("At least 2 clips, scenes per step and steps are needed.", "Give larger numbers.")
@@ -142,7 +143,7 @@ def _train(options: Train) -> None:
         )
         clips = [found[index] for index in range(min(options.clips, len(found)))]
         result = bench_training(
-            clips, model_config(options.model), folder / "features", batch_size=options.batch_size, steps=options.steps
+            clips, named_config(options.model), folder / "features", batch_size=options.batch_size, steps=options.steps
         )
     print(f"{options.model}, stage 1, duets of {len(clips)} {source}, {options.batch_size} scenes a step; scenes/s:")
     for name, speed in {**result.parts, "plain loop": result.plain, "this package": result.ours}.items():
@@ -152,12 +153,18 @@ def _train(options: Train) -> None:
 
 def _sources(options: Sources) -> None:
     from soundwhere.bench.source_counts import count_sources
-    from soundwhere.models.registry import load_model
+    from soundwhere.methods.files import load_model
+    from soundwhere.methods.scav.model import SCAV
 
     _require_scenes(options.scenes)
+    model = load_model(options.model)
+    if not isinstance(model, SCAV):
+        raise ConfigError(
+            f"{options.model} is not a SCAV model.", "Its stages are compared: give one, such as scav-tiny."
+        )
     print(f"{options.scenes} made-up scenes of each kind; share of the sounding things that a peak points at:")
     print("  sounding  --sources N  stage 1 alone  the model's 2 maps  another sound  called sounding, of 4")
-    for row in count_sources(load_model(options.model), options.scenes):
+    for row in count_sources(model, options.scenes):
         print(
             f"{row.sounding:>10}{row.both_stages:>13.1%}{row.stage_one:>15.1%}{row.two_maps:>20.1%}"
             f"{row.wrong_sound:>15.1%}{row.called:>23.1f}"
@@ -166,15 +173,17 @@ def _sources(options: Sources) -> None:
 
 def _seam(options: Seam) -> None:
     from soundwhere.bench.seam import seam_difference
-    from soundwhere.config import model_config
     from soundwhere.data.real_duet import RealDuet
-    from soundwhere.models.encoders.weights import load_weights
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.catalogue import named_config
+    from soundwhere.methods.files import build
+    from soundwhere.methods.scav.config import SCAVConfig
 
     _require_scenes(options.scenes)
-    config = model_config(options.model)
-    model = SCAV(config).eval()
-    load_weights(model.visual, config.visual, options.visual_weights)
+    config = named_config(options.model)
+    if isinstance(config, SCAVConfig):
+        config = dataclasses.replace(config, visual_weights=options.visual_weights, audio_weights="none")
+    model = build(config).eval()
+    model.load_pretrained(download=False)
     duets = RealDuet(options.root).scenes("duets_val", config.frame_px)[: options.scenes]
     shares = seam_difference(model, duets)
     print(f"{options.model}, {len(duets)} duets of real-duet val: ||whole - joined|| / ||whole||")

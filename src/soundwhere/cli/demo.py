@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
     from soundwhere.inference.formats import DEFAULT_FORMATS
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.writers import write_formats
-    from soundwhere.models.registry import DEFAULT
+    from soundwhere.methods.files import DEFAULT
 
     check_target(options.out, overwrite=True)
     localiser = Localiser(options.model or DEFAULT)

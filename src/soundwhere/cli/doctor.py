@@ -20,7 +20,7 @@ from soundwhere.cli.options import named, parse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from soundwhere.config import ModelConfig
+    from soundwhere.config import MethodConfig
 
 DESCRIPTION = """\
 Print versions, devices, weights, and what to do about what is missing; with a file, what is in it.
@@ -106,8 +106,7 @@ def _extras() -> Iterator[str]:
 
 
 def _weights() -> Iterator[str]:
-    from soundwhere.models.registry import SHIPPED, WEIGHTS
-    from soundwhere.methods.files import sha256
+    from soundwhere.methods.files import SHIPPED, WEIGHTS, sha256
 
     for name, expected in SHIPPED.items():
         path = WEIGHTS / f"{name}.safetensors"
@@ -162,19 +161,16 @@ def _print_model(file: Path) -> None:
             print(f"  {key:<22} {value if isinstance(value, str) else json.dumps(value)}")
 
 
-def _read_model(file: Path) -> tuple[Path, ModelConfig, dict[str, Any]]:
+def _read_model(file: Path) -> tuple[Path, MethodConfig, dict[str, Any]]:
     """A model's file, its configuration, and its facts, which only files of training have."""
-    from soundwhere.models.hub import WEIGHTS
-    from soundwhere.models.registry import model_file
-    from soundwhere.methods.scav.model import SCAV
-    from soundwhere.methods.files import read_facts
+    from soundwhere.methods.files import HUB_WEIGHTS, load_model, model_file, read_facts
 
     if file.suffix == ".onnx":
-        from soundwhere.inference.runtimes import read_parts
+        from soundwhere.inference.runtimes import read_onnx
 
-        return file, read_parts(file)[0], {}
-    if (file / WEIGHTS).is_file():
-        return file / WEIGHTS, SCAV.from_pretrained(file).config, {}
+        return file, read_onnx(file)[0], {}
+    if (file / HUB_WEIGHTS).is_file():
+        return file / HUB_WEIGHTS, load_model(file).config, {}
     path = model_file(file)
     return path, *read_facts(path)
 

@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
     if not options.onnx:
         raise ConfigError("No format was given.", "Give --onnx.")
     from soundwhere.inference.export import TOLERANCE, export_onnx
-    from soundwhere.models.registry import DEFAULT, load_model
+    from soundwhere.methods.files import DEFAULT, load_model
 
     model = load_model(options.model or DEFAULT)
     path = options.out or Path(f"{model.config.name}.onnx")

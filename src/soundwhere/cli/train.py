@@ -7,21 +7,13 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from soundwhere.cli.options import parse, say
-from soundwhere.config import (
-    Config,
-    DataConfig,
-    LossConfig,
-    ModelConfig,
-    TrainConfig,
-    from_dict,
-    model_config,
-    read_config,
-)
+from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, named_config, read_config
 
 DESCRIPTION = """\
 Train a model: stage 1, stage 2, or one after the other. Labels are never read.
@@ -43,9 +35,9 @@ class Options:
     out: Path
     """Folder of the run: checkpoints, metrics.jsonl, contact sheets."""
     config: Path | None = None
-    """TOML file with [model], [loss], [data] and [train]; flags override it."""
-    name: Annotated[str, tyro.conf.arg(name="model")] = ModelConfig.name
-    """Named model to train: scav-r18, scav-mobile or scav-tiny."""
+    """TOML file with [method], [data] and [train]; flags override it."""
+    name: Annotated[str, tyro.conf.arg(name="model")] = DEFAULT
+    """Named model to train: scav-r18, scav-mobile, scav-tiny, or another method's name."""
     resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Go on from the folder's latest checkpoint."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
@@ -54,19 +46,22 @@ class Options:
     """Fetch ImageNet weights of the visual encoder if they are not on this machine."""
     report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Afterwards score held-out scenes of the made-up world beside the controls and write report.html."""
-    model: Annotated[ModelConfig, tyro.conf.arg(name="")] = field(default_factory=ModelConfig)
-    loss: Annotated[LossConfig, tyro.conf.arg(name="")] = field(default_factory=LossConfig)
-    data: Annotated[DataConfig, tyro.conf.arg(name="")] = field(default_factory=DataConfig)
-    train: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
 def run(arguments: list[str]) -> int:
     """Run the command."""
-    options = parse(Options, arguments, "train", default=_defaults(arguments), description=DESCRIPTION)
-    config = Config(options.model, options.loss, options.data, options.train)
+    default = _default(arguments)
+    # the flags of a method are those of its configuration's class, which the file, the run or the name decides
+    sections = (("method", type(default.method)), ("data", DataConfig), ("train", TrainConfig))
+    flags = [(name, Annotated[kind, tyro.conf.arg(name="")], field(default_factory=kind)) for name, kind in sections]
+    every = dataclasses.make_dataclass("Options", flags, bases=(Options,), frozen=True)
+    every.__doc__ = Options.__doc__
+    preset = every(tyro.MISSING, name=default.method.name, **vars(default))
+    options: Any = parse(every, arguments, "train", default=preset, description=DESCRIPTION)
+    config = Config(options.method, options.data, options.train)
 
+    from soundwhere.methods.files import model_file
     from soundwhere.training.run import train
-    from soundwhere.models.registry import model_file
 
     start = None if options.start is None else model_file(options.start)
     file = train(config, options.out, resume=options.resume, start=start, download=options.download)
@@ -83,43 +78,35 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _defaults(arguments: list[str]) -> Options:
+def _default(arguments: list[str]) -> Config:
     """What flags override, which therefore is looked for first.
 
     That is the file; else, for --resume, the settings of the run; and the named model, else that of --from.
     """
     file, name, out, start = (_value(arguments, flag) for flag in ("--config", "--model", "--out", "--from"))
-    config = Config()
+    config = default_config()
     if file:
         config = read_config(Path(file))
     elif out and "--resume" in arguments:
         config = _settings_of(Path(out))
     if name:
-        config = dataclasses.replace(config, model=model_config(name))
+        config = dataclasses.replace(config, method=named_config(name).trained_like(config.method))
     elif start and not file:
-        from soundwhere.models.registry import model_file
-        from soundwhere.methods.files import read_facts
+        from soundwhere.methods.files import model_file, read_facts
 
-        model, _ = read_facts(model_file(start))
-        config = dataclasses.replace(config, model=dataclasses.replace(model, decouple=True))
-    return Options(
-        tyro.MISSING,
-        None,
-        config.model.name,
-        model=config.model,
-        loss=config.loss,
-        data=config.data,
-        train=config.train,
-    )
+        method, _ = read_facts(model_file(start))
+        config = dataclasses.replace(config, method=method.trained_like(config.method))
+    return config
 
 
 def _settings_of(run: Path) -> Config:
     """The settings a run was started with; the defaults where there is no run, which is found out later."""
+    file = run / "config.json"
     try:
-        values = json.loads((run / "config.json").read_text(encoding="utf-8"))
+        values = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return Config()
-    return from_dict(Config, values, str(run / "config.json"))
+        return default_config()
+    return config_from(values, str(file))
 
 
 def _value(arguments: list[str], flag: str) -> str | None:

@@ -97,7 +97,9 @@ class FeatureCache:
             How many pictures this process encoded.
         """
         numbers = {pictures.key(index): index for index in range(len(pictures))}  # clips may share a picture
-        done = self._fill_share(sorted(numbers)[rank() :: world_size()], numbers, pictures, encode, batch_size, progress)
+        done = self._fill_share(
+            sorted(numbers)[rank() :: world_size()], numbers, pictures, encode, batch_size, progress
+        )
         barrier()
         # machines with folders of their own lack what the others made; in a shared folder nothing is missing by now
         rest = sorted(numbers)[local_rank() :: local_size()] if world_size() > local_size() else []

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from soundwhere.metrics.frames import Grid
     from soundwhere.methods.scav.model import SCAV
+    from soundwhere.metrics.frames import Grid
     from soundwhere.types import Scene
 
     Answer = Callable[[Sequence[Scene]], Tensor]  # scenes of one size -> maps (B, K, H, W) over their pictures

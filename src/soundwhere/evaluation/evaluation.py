@@ -14,9 +14,9 @@ import torch
 from soundwhere import __version__
 from soundwhere.data.controls import absent_partners
 from soundwhere.data.selection import KnowsMaskKinds, KnowsSeenKinds
+from soundwhere.errors import DataError
 from soundwhere.evaluation.probes import View, heard_apart
 from soundwhere.evaluation.scorebook import Scorebook
-from soundwhere.errors import DataError
 from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share, solo_peaks
 from soundwhere.metrics.pairs import PairScores
 from soundwhere.metrics.presets import Preset, score, upsample

@@ -13,12 +13,12 @@ import torch
 from soundwhere.config import to_dict
 from soundwhere.constants import SOURCES
 from soundwhere.data.controls import partner
-from soundwhere.evaluation.answers import model_scale, random_answer, scene_batch, stage_one_similarity
 from soundwhere.errors import DataError
+from soundwhere.evaluation.answers import model_scale, random_answer, scene_batch, stage_one_similarity
 from soundwhere.media.image import resize
+from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.baselines import constant_cells, everything_on, feature_norm
 from soundwhere.metrics.frames import Grid, cut
-from soundwhere.methods.scav.peeling import peel
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
 from soundwhere.data.benchmarks.scenes import BenchmarkScenes
 from soundwhere.data.selection import Selected, Solos
+from soundwhere.errors import DataError
 from soundwhere.evaluation.constant import Constant, choose_constant
 from soundwhere.evaluation.probes import FilesProbe, Method, ModelProbe
 from soundwhere.evaluation.scorebook import Scorebook
-from soundwhere.errors import DataError
 from soundwhere.models.registry import load_model
 
 if TYPE_CHECKING:

@@ -20,26 +20,23 @@ from torch import Tensor, nn
 
 from soundwhere import __version__
 from soundwhere.config import to_dict
-from soundwhere.constants import CLIP_SAMPLES, ENCODER_STRIDE_PX
+from soundwhere.constants import CLIP_SAMPLES
 from soundwhere.data.synthetic import World
 from soundwhere.errors import MissingExtraError
 from soundwhere.files import atomic_path
 from soundwhere.inference.footage import Footage, SoundWindows
 from soundwhere.media.image import network_size, normalise, resize
-from soundwhere.models.peeling import answer
-from soundwhere.methods.scav.model import localisation
+from soundwhere.methods.method import ANSWERS
+from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.method import Network, Step
     from soundwhere.types import Image, Waveform
 
-    Step = tuple[Callable[..., tuple[Tensor, ...]], tuple[str, ...], tuple[str, ...]]  # function, inputs, outputs
-
 FORMAT: Final = "soundwhere-onnx-1"
-ANSWERS: Final = ("similarity", "confidence", "embeddings")
 AXES: Final = {
     "image": {0: "batch", 2: "height", 3: "width"},
     "spectrogram": {0: "batch"},
@@ -70,57 +67,26 @@ class Exported:
     differences: dict[str, float]
 
 
-class Part(nn.Module):
-    """One step of a forward pass: a function of the model and some values, by name, that gives other values."""
+class _Exported(nn.Module):
+    """One step of a forward pass as a module of its own, which gives its tensors as a tuple."""
 
-    def __init__(self, model: SCAV, step: Step) -> None:
+    def __init__(self, model: Network, step: Step) -> None:
         super().__init__()
         self.model = model
-        self.function, self.inputs, self.outputs = step
+        self.step = step
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
         """Do the step."""
-        return self.function(self.model, *values)
+        found = getattr(self.model, self.step.method)(*values)
+        if isinstance(found, Localisation):
+            return found.similarity, found.confidence, found.embeddings
+        return (found,) if isinstance(found, Tensor) else tuple(found)
 
 
-def _compare(model: SCAV, features: Tensor, heard: Tensor) -> tuple[Tensor, ...]:
-    found = localisation(model.similarity(features, heard[:, 0])[:, None], heard[:, :1])
-    return found.similarity, found.confidence, found.embeddings
-
-
-def _prior(model: SCAV, features: Tensor, heard: Tensor) -> tuple[Tensor, ...]:
-    return (model.spatial_prior(model.similarity(features, heard[:, 0]), features),)
-
-
-def _decouple(model: SCAV, features: Tensor, heard: Tensor, prior: Tensor) -> tuple[Tensor, ...]:
-    branches = model.decouple(features, heard[:, 1], prior)
-    found = answer(model, features, heard, branches)
-    return branches.features, found.embeddings, found.similarity, found.confidence
-
-
-EMBED: Final[Step] = (lambda model, spectrogram: (model.embed(spectrogram),), ("spectrogram",), ("heard",))
-SEE: Final[Step] = (lambda model, image: (model.see(image),), ("image",), ("features",))
-STRENGTH: Final[Step] = (lambda model, features: (model.see_strength(features),), ("features",), ("strength",))
-PRIOR: Final[Step] = (_prior, ("features", "heard"), ("prior",))
-DECOUPLE: Final[Step] = (
-    _decouple,
-    ("features", "heard", "prior"),
-    ("refined", "embeddings", "similarity", "confidence"),
-)
-COMPARE: Final[Step] = (_compare, ("features", "heard"), ANSWERS)
-
-
-def steps(model: SCAV) -> tuple[Step, ...]:
-    """A forward pass of this model."""
-    if not model.config.decouple:
-        return EMBED, SEE, COMPARE
-    return EMBED, SEE, *((STRENGTH,) if model.strength is not None else ()), PRIOR, DECOUPLE
-
-
-def export_onnx(model: SCAV, path: Path, clip: Path | None = None) -> Exported:
+def export_onnx(model: Network, path: Path, clip: Path | None = None) -> Exported:
     """Write a model as an ONNX file and compare what it answers with what torch answers.
 
-    Any number of pictures of any size in multiples of 32 goes in. The metadata holds the configuration.
+    Any number of pictures of any size in multiples of the encoder's stride goes in. The metadata holds the configuration.
 
     Args:
         model: In eval mode, on the CPU.
@@ -141,8 +107,8 @@ def export_onnx(model: SCAV, path: Path, clip: Path | None = None) -> Exported:
     values = dict(zip(("image", "spectrogram"), _random(model, batch=2, rows=3, columns=4), strict=True))
     graphs = []
     with _exporting():
-        for number, step in enumerate(steps(model)):
-            graphs.append(onnx.compose.add_prefix(_graph(Part(model, step), values), f"{number}.", **_EDGES))
+        for number, step in enumerate(model.steps):
+            graphs.append(onnx.compose.add_prefix(_graph(model, step, values), f"{number}.", **_EDGES))
     between = sorted(set(values) - {"image", "spectrogram", *ANSWERS})
     joined = onnx.helper.make_graph(
         [node for graph in graphs for node in graph.graph.node],
@@ -161,31 +127,35 @@ def export_onnx(model: SCAV, path: Path, clip: Path | None = None) -> Exported:
     return Exported(path, compare(model, path, clip))
 
 
-def _graph(part: Part, values: dict[str, Tensor]) -> Any:
-    """Write a part as an ONNX graph, and add what it gives to the values."""
-    inputs = tuple(values[name] for name in part.inputs)
-    sizes = tuple(dict.fromkeys(AXES[name], torch.export.Dim.DYNAMIC) for name in part.inputs)
-    # Algorithm 1 asks for the length of a batch, which stays open only if torch reads the code instead of running it
-    strict = part.outputs == PRIOR[2]
-    program = torch.export.export(part.eval(), inputs, dynamic_shapes={"values": sizes}, strict=strict)
+def _graph(model: Network, step: Step, values: dict[str, Tensor]) -> Any:
+    """Write a step as an ONNX graph, and add what it gives to the values."""
+    inputs = tuple(values[name] for name in step.inputs)
+    sizes = tuple(dict.fromkeys(_axes(name), torch.export.Dim.DYNAMIC) for name in step.inputs)
+    module = _Exported(model, step).eval()
+    program = torch.export.export(module, inputs, dynamic_shapes={"values": sizes}, strict=step.strict)
     written = torch.onnx.export(
-        program, inputs, dynamo=True, verbose=False, input_names=part.inputs, output_names=part.outputs
+        program, inputs, dynamo=True, verbose=False, input_names=step.inputs, output_names=step.outputs
     )
     assert written is not None
-    values.update(zip(part.outputs, part(*inputs), strict=True))
+    values.update(zip(step.outputs, module(*inputs), strict=True))
     return written.model_proto
+
+
+def _axes(name: str) -> dict[int, str]:
+    """Which sizes of a value may change: its batch, if nothing else is known."""
+    return AXES.get(name, {0: "batch"})
 
 
 def _described(name: str, value: Tensor) -> Any:
     """Name, type and shape of a value, with words for sizes that may change."""
     from onnx import TensorProto, helper
 
-    shape = [AXES[name].get(axis, size) for axis, size in enumerate(value.shape)]
+    shape = [_axes(name).get(axis, size) for axis, size in enumerate(value.shape)]
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
 @torch.no_grad()
-def compare(model: SCAV, path: Path, clip: Path | None = None) -> dict[str, float]:
+def compare(model: Network, path: Path, clip: Path | None = None) -> dict[str, float]:
     """Largest absolute differences between a file's answers and torch's: noise of two sizes, made-up scenes, a clip."""
     from onnxruntime import InferenceSession
 
@@ -200,31 +170,31 @@ def compare(model: SCAV, path: Path, clip: Path | None = None) -> dict[str, floa
     return differences
 
 
-def _inputs(model: SCAV, clip: Path | None) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
+def _inputs(model: Network, clip: Path | None) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     side = model.config.frame_px
-    cells = side // ENCODER_STRIDE_PX
+    cells = side // model.stride_px
     yield f"1 noise picture of {side} x {side}", _random(model, 1, cells, cells)
-    yield f"3 of {side} x {side + 96}", _random(model, 3, cells, cells + 3)
+    yield f"3 of {side} x {side + 3 * model.stride_px}", _random(model, 3, cells, cells + 3)
     scenes = [World(seed=0, size=(side, side)).scene(index) for index in range(2)]
     yield "2 made-up scenes", _prepared(model, [scene.image for scene in scenes], [scene.mixture for scene in scenes])
     if clip is not None:
         footage = Footage.open(clip)
-        windows, size = SoundWindows(footage.sound, 0.0), network_size(*footage.size, side)
+        windows, size = SoundWindows(footage.sound, 0.0), network_size(*footage.size, side, model.stride_px)
         frames = list(islice(footage.frames(1.0), 4))
         sounds = [windows.at(frame.time_s) for frame in frames]
         yield f"{len(frames)} frames of {clip.name}", _prepared(model, [resize(f.image, size) for f in frames], sounds)
 
 
-def _prepared(model: SCAV, pictures: list[Image], sounds: list[Waveform]) -> tuple[Tensor, Tensor]:
-    return normalise(np.stack(pictures)), model.hear(torch.from_numpy(np.stack(sounds)))
+def _prepared(model: Network, pictures: list[Image], sounds: list[Waveform]) -> tuple[Tensor, Tensor]:
+    return normalise(np.stack(pictures)), model.spectrogram(torch.from_numpy(np.stack(sounds)))
 
 
-def _random(model: SCAV, batch: int, rows: int, columns: int) -> tuple[Tensor, Tensor]:
-    """Noise for pictures of so many cells of 32 pixels, and for 3 s of sound."""
+def _random(model: Network, batch: int, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+    """Noise for pictures of so many cells, and for 3 s of sound."""
     generator = torch.Generator().manual_seed(0)
-    size = (batch, 3, rows * ENCODER_STRIDE_PX, columns * ENCODER_STRIDE_PX)
+    size = (batch, 3, rows * model.stride_px, columns * model.stride_px)
     waveform = 0.1 * torch.randn(batch, CLIP_SAMPLES, generator=generator)
-    return torch.randn(*size, generator=generator), model.hear(waveform)
+    return torch.randn(*size, generator=generator), model.spectrogram(waveform)
 
 
 @contextmanager

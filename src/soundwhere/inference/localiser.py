@@ -14,12 +14,11 @@ from soundwhere.inference.ahead import ahead, at_once, spread
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.portions import portions
 from soundwhere.inference.result import Answer, Result
-from soundwhere.inference.runtimes import Compiled, load
+from soundwhere.inference.runtimes import load
 from soundwhere.inference.settings import Settings
 from soundwhere.inference.tracking import Smoother, Tracker
 from soundwhere.media.image import network_size
-from soundwhere.models.peeling import localise_sources
-from soundwhere.models.registry import DEFAULT
+from soundwhere.methods.files import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 
     from soundwhere.inference.portions import Portion
     from soundwhere.inference.runtimes import Runtime
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.method import Network
     from soundwhere.types import Localisation
 
-    Windows = dict[int, tuple[Tensor, float]]  # of sound: embeddings (2, C) and level in decibels, by number
+    Windows = dict[int, tuple[Tensor, float]]  # of sound: what is heard and level in decibels, by number
 
 
 class Localiser:
@@ -55,7 +54,7 @@ class Localiser:
 
     def __init__(
         self,
-        model: str | Path | SCAV = DEFAULT,
+        model: str | Path | Network = DEFAULT,
         device: str = "auto",
         fps: float = 5.0,
         hop_s: float = 0.5,
@@ -67,11 +66,10 @@ class Localiser:
         **thresholds: float,
     ) -> None:
         self.settings = Settings(fps=fps, hop_s=hop_s, squash=squash, smooth=smooth, sources=sources, **thresholds)
-        self.device = initialise(device)
-        self.workers = at_once() if self.device.type == "cpu" else 1
-        self.model = load(model, runtime, self.device, self.workers)
-        if isinstance(self.model, Compiled):
-            self.device = torch.device("cpu")
+        asked = initialise(device)
+        self.workers = at_once() if asked.type == "cpu" else 1
+        self.model = load(model, runtime, asked, self.workers)
+        self.device = self.model.device
         if "least_confidence" not in thresholds:
             self.settings = replace(self.settings, least_confidence=self.model.config.sounding_threshold)
         self.sources = self.model.sources if sources is None else sources
@@ -162,7 +160,7 @@ class Localiser:
         if not portion.sounds:
             return portion, {}
         waveforms = torch.from_numpy(np.stack(list(portion.sounds.values()))).to(self.device)
-        embeddings = self.model.embed(self.model.hear(waveforms))
+        embeddings = self.model.hear(waveforms)
         levels = portion.levels_db.values()
         return portion, dict(zip(portion.sounds, zip(embeddings, levels, strict=True), strict=True))
 
@@ -173,15 +171,15 @@ class Localiser:
         features = self.model.see(portion.images.to(self.device))
         if len(features) < len(portion.shown):
             features = features[portion.shown]
-        return portion, levels, localise_sources(self.model, features, heard, self.sources)
+        return portion, levels, self.model.localise(features, heard, self.sources)
 
     def _network_size(self, height: int, width: int) -> tuple[int, int]:
         side = self.model.config.frame_px
-        return (side, side) if self.settings.squash else network_size(height, width, side)
+        return (side, side) if self.settings.squash else network_size(height, width, side, self.model.stride_px)
 
 
 def _with_sound(parts: Iterable[tuple[Portion, Windows]]) -> Iterator[tuple[Portion, list[float], Tensor]]:
-    """Portions, the level of the sound around each of their frames, and what is heard there, shape (B, 2, C)."""
+    """Portions, the level of the sound around each of their frames, and what is heard there."""
     heard: Windows = {}
     for portion, fresh in parts:
         latest = {max(heard): heard[max(heard)]} if heard else {}  # the only one that the next frames may share

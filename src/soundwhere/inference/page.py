@@ -15,9 +15,9 @@ from string import Template
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
+from soundwhere.bench.plain_loop import plain_video
 from soundwhere.files import write_text
 from soundwhere.inference.folder import list_files
-from soundwhere.bench.plain_loop import plain_video
 from soundwhere.inference.player import player_data
 
 if TYPE_CHECKING:

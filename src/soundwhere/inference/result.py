@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL.Image import Image as Picture
 
-    from soundwhere.config import ModelConfig
+    from soundwhere.config import MethodConfig
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.settings import Settings
 
@@ -93,11 +93,11 @@ class Result:
     levels_db: Floats
     fps: float
     settings: Settings
-    model: ModelConfig
+    model: MethodConfig
 
     @classmethod
     def collect(
-        cls, footage: Footage, answers: Sequence[Answer], settings: Settings, model: ModelConfig, fps: float
+        cls, footage: Footage, answers: Sequence[Answer], settings: Settings, model: MethodConfig, fps: float
     ) -> Self:
         """Put the answers for all frames together."""
         return cls(

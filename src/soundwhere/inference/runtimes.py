@@ -1,4 +1,4 @@
-"""Who computes: torch, or an ONNX file in onnxruntime or OpenVINO behind the methods of `SCAV`."""
+"""Who computes: torch, or an ONNX file in onnxruntime or OpenVINO."""
 
 from __future__ import annotations
 
@@ -6,39 +6,33 @@ import json
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from soundwhere.config import ModelConfig, from_dict
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
-from soundwhere.inference.export import ANSWERS, FORMAT
-from soundwhere.models.registry import load_model
-from soundwhere.methods.scav.model import SCAV, Branches
-from soundwhere.types import Localisation
+from soundwhere.inference.export import FORMAT
+from soundwhere.methods.files import build, load_model, stored_config
+from soundwhere.methods.method import SEE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    Part = Callable[[list[NDArray[Any]]], list[NDArray[Any]]]  # inputs to outputs, in the order of `PARTS`
+    from soundwhere.config import MethodConfig
+    from soundwhere.methods.method import Extra, Given, Localises, Network, Step
+    from soundwhere.types import Localisation
+
+    Part = Callable[[list[NDArray[Any]]], list[NDArray[Any]]]  # inputs to outputs of a step, in its order
 
 Runtime = Literal["torch", "onnx", "openvino"]
-
-PARTS: Final = {
-    "embed": (["spectrogram"], ["heard"]),
-    "see": (["image"], ["features"]),
-    "answer": (["features", "heard"], list(ANSWERS)),
-    "strength": (["features"], ["strength"]),
-    "decouple": (["features", "heard", "prior"], ["refined", "embeddings"]),
-}
-"""What is cut out of a file: inputs and outputs. The last two are steps of an answer, for other numbers of sources."""
+M = TypeVar("M", bound=nn.Module)
 
 
-def load(model: str | Path | SCAV, runtime: str | None, device: torch.device, workers: int = 1) -> SCAV:
+def load(model: str | Path | Network, runtime: str | None, device: torch.device, workers: int = 1) -> Localises:
     """A model in eval mode, ready to localise.
 
     Args:
@@ -50,28 +44,26 @@ def load(model: str | Path | SCAV, runtime: str | None, device: torch.device, wo
     Raises:
         ConfigError: The runtime does not exist or does not go with the model.
         MissingExtraError: The runtime is not installed.
-        CheckpointError: The file is no model.
+        CheckpointError: The file is not a model.
     """
     if runtime is not None and runtime not in get_args(Runtime):
         raise ConfigError(f"There is no runtime {runtime!r}.", f"Choose one of: {', '.join(get_args(Runtime))}.")
-    exported = not isinstance(model, SCAV) and Path(model).suffix == ".onnx"
+    exported = not isinstance(model, nn.Module) and Path(model).suffix == ".onnx"
     runtime = runtime or ("onnx" if exported else "torch")
     if exported != (runtime != "torch"):
-        name = model.config.name if isinstance(model, SCAV) else model
+        name = model.config.name if isinstance(model, nn.Module) else model
         remedy = (
             "Give --runtime onnx or openvino, or the safetensors file."
             if exported
             else f"Write a file it can run with `soundwhere export --onnx --model {name}` and give that as the model."
         )
         raise ConfigError(f"The runtime {runtime} cannot run {name}.", remedy)
-    if exported:
-        return Compiled(Path(str(model)), runtime, workers)
-    if isinstance(model, SCAV):
+    if isinstance(model, nn.Module):
         return model.to(device).eval()
-    return fold_norms(load_model(model)).to(device)
+    return Compiled(Path(model), runtime, workers) if exported else fold_norms(load_model(model)).to(device)
 
 
-def fold_norms(model: SCAV) -> SCAV:
+def fold_norms(model: M) -> M:
     """Let every convolution do the batch normalisation that follows it, too; for a model in eval mode, in place.
 
     The encoders register a convolution and its normalisation one after the other.
@@ -84,8 +76,8 @@ def fold_norms(model: SCAV) -> SCAV:
     return model
 
 
-class Compiled(SCAV):
-    """An ONNX file with the methods of `SCAV`; what has weights is computed by another runtime, the rest by torch.
+class Compiled:
+    """An ONNX file that `Localises`: what has weights is computed by another runtime, the rest by torch.
 
     Args:
         path: A file that `export_onnx` wrote.
@@ -93,51 +85,83 @@ class Compiled(SCAV):
         workers: Threads that will compute at the same time and share the processor.
     """
 
-    def __init__(self, path: Path, runtime: str, workers: int = 1) -> None:
-        config, parts = read_parts(path)
-        with torch.device("meta"):  # no weights: those are in the file
-            super().__init__(config)
-        self._contents = parts
-        self._parts: dict[str, Part] = {}
-        self._compile = partial({"onnx": _onnxruntime, "openvino": _openvino}[runtime], workers=workers)
-        for name in ("embed", "see", "answer"):
-            self._part(name)
-        self.eval()
+    device = torch.device("cpu")
 
-    def embed(self, spectrogram: Tensor) -> Tensor:
-        """As `SCAV.embed`."""
-        return self._run("embed", spectrogram)[0]
+    def __init__(self, path: Path, runtime: str, workers: int = 1) -> None:
+        config, extract = read_onnx(path)
+        with torch.device("meta"):  # no weights: those are in the file
+            self._network = build(config).eval()
+        compile_part = partial({"onnx": _onnxruntime, "openvino": _openvino}[runtime], workers=workers)
+        for number, step in enumerate(self._network.parts):
+            part = _Part(step, partial(_compiled, step, extract, compile_part))
+            vars(self._network)[step.method] = part  # in place of the method, whose weights are not there
+            if number < len(self._network.steps[:3]):
+                part.open()  # every answer needs the first ones, and what is wrong with a file is said at once
+
+    @property
+    def config(self) -> MethodConfig:
+        """See `Localises`."""
+        return self._network.config
+
+    @property
+    def sources(self) -> int:
+        """See `Localises`."""
+        return self._network.sources
+
+    @property
+    def stride_px(self) -> int:
+        """See `Localises`."""
+        return self._network.stride_px
+
+    @property
+    def needs(self) -> frozenset[Extra]:
+        """See `Localises`."""
+        return self._network.needs
 
     def see(self, image: Tensor) -> Tensor:
-        """As `SCAV.see`, one picture after the other: what is computed for one fits a processor's caches."""
-        return torch.cat([self._run("see", one[None])[0] for one in image.unbind()])
+        """See `Localises`."""
+        return self._network.see(image)
 
-    def localise_heard(self, features: Tensor, heard: Tensor) -> Localisation:
-        """As `SCAV.localise_heard`."""
-        return Localisation(*self._run("answer", features, heard))
+    def hear(self, sound: Tensor) -> Tensor:
+        """See `Localises`."""
+        return self._network.hear(sound)
 
-    def see_strength(self, features: Tensor) -> Tensor:
-        """As `SCAV.see_strength`."""
-        return self._run("strength", features)[0]
-
-    def decouple(self, features: Tensor, embedding: Tensor, prior: Tensor) -> Branches:
-        """As `SCAV.decouple`."""
-        heard = embedding[:, None].expand(-1, 2, -1)  # of the two stages' embeddings, the second is used here
-        return Branches(*self._run("decouple", features, heard, prior))
-
-    def _run(self, part: str, *tensors: Tensor) -> list[Tensor]:
-        arrays = self._part(part)([tensor.contiguous().numpy() for tensor in tensors])
-        return [torch.from_numpy(array) for array in arrays]
-
-    def _part(self, name: str) -> Part:
-        """A part, compiled when it is first needed."""
-        if name not in self._parts:
-            self._parts[name] = self._compile(self._contents[name], *PARTS[name])
-        return self._parts[name]
+    def localise(
+        self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
+    ) -> Localisation:
+        """See `Localises`."""
+        return self._network.localise(seen, heard, sources, given)
 
 
-def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
-    """The configuration in an ONNX file, and the file cut into the parts that this model has."""
+class _Part:
+    """A step of the forward pass in another runtime, compiled when it is first needed."""
+
+    def __init__(self, step: Step, compiled: Callable[[], Part]) -> None:
+        self._step = step
+        self._compiled = compiled
+        self._run: Part | None = None
+
+    def open(self) -> Part:
+        if self._run is None:
+            self._run = self._compiled()
+        return self._run
+
+    def __call__(self, *tensors: Tensor) -> Any:
+        if self._step == SEE:  # picture by picture: what is computed for one fits a processor's caches
+            return torch.cat([self._one(image[None]) for image in tensors[0].unbind()])
+        return self._one(*tensors)
+
+    def _one(self, *tensors: Tensor) -> Any:
+        arrays = self.open()([tensor.contiguous().numpy() for tensor in tensors])
+        return self._step.gives(*map(torch.from_numpy, arrays))
+
+
+def _compiled(step: Step, extract: Callable[[Step], bytes], compile_part: Callable[..., Part]) -> Part:
+    return compile_part(extract(step), list(step.inputs), list(step.outputs))
+
+
+def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
+    """The configuration in an ONNX file, and what cuts a step out of it as a file of its own."""
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist.", "Write it with `soundwhere export --onnx`.")
     try:
@@ -153,11 +177,14 @@ def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
     if about.get("format") != FORMAT:
         found = about.get("format", "no format in its metadata")
         raise CheckpointError(f"{path} is not a model of soundwhere ({found}).", "Export the model again.")
-    config = from_dict(ModelConfig, json.loads(about["model"]), str(path))
+    config = stored_config(json.loads(about["model"]), str(path))
     extractor = onnx.utils.Extractor(model)
-    own = {"decouple": config.decouple, "strength": config.decouple and config.maps == "shaped"}
-    names = [name for name in PARTS if own.get(name, True)]
-    return config, {name: extractor.extract_model(*PARTS[name]).SerializeToString() for name in names}
+
+    def extract(step: Step) -> bytes:
+        content: bytes = extractor.extract_model(list(step.inputs), list(step.outputs)).SerializeToString()
+        return content
+
+    return config, extract
 
 
 def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:

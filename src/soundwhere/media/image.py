@@ -84,24 +84,27 @@ def normalise(images: NDArray[np.uint8] | Tensor) -> Tensor:
     return pixels.div_(255).sub_(mean).div_(std)
 
 
-def network_size(height: int, width: int, short_px: int = FRAME_PX) -> tuple[int, int]:
-    """Size at which a picture is shown to the network: its shape kept as well as multiples of 32 allow.
+def network_size(
+    height: int, width: int, short_px: int = FRAME_PX, stride_px: int = ENCODER_STRIDE_PX
+) -> tuple[int, int]:
+    """Size at which a picture is shown to the network: its shape kept as well as multiples of a stride allow.
 
     Args:
         height: Height of the picture.
         width: Width of the picture.
-        short_px: Short side of the result, rounded to a multiple of 32; the long side is at most 8 times that.
+        short_px: Short side of the result, rounded to a multiple of the stride; the long side is at most 8 times that.
+        stride_px: Pixels per cell of the encoder.
 
     Returns:
-        (height, width), both multiples of 32.
+        (height, width), both multiples of the stride.
 
     >>> network_size(720, 1280)
     (224, 384)
     """
-    short = max(1, round(short_px / ENCODER_STRIDE_PX))
+    short = max(1, round(short_px / stride_px))
     long = min(round(short * max(height, width) / min(height, width)), _LONGEST_SIDE * short)
     rows, columns = (short, long) if height <= width else (long, short)
-    return rows * ENCODER_STRIDE_PX, columns * ENCODER_STRIDE_PX
+    return rows * stride_px, columns * stride_px
 
 
 def _to_rgb(file: Pillow.Image) -> Image:

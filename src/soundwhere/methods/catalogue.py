@@ -53,7 +53,8 @@ def named_config(name: str, where: str = "") -> MethodConfig:
     if family not in METHODS:
         place = f"{where}: there" if where else "There"
         raise ConfigError(
-            f"{place} is no model named {name!r}.", f"Choose one of: {', '.join(sorted({*NAMES, *METHODS} - {'scav'}))}."
+            f"{place} is no model named {name!r}.",
+            f"Choose one of: {', '.join(sorted({*NAMES, *METHODS} - {'scav'}))}.",
         )
     config: MethodConfig = find_method(family).named[name]
     return config
@@ -83,7 +84,8 @@ def base_config(section: dict[str, Any], where: str) -> MethodConfig:
     family, name = section.get("family"), section.get("name")
     if isinstance(family, str):
         method = find_method(family)
-        return method.named.get(name, method.config())  # type: ignore[no-any-return] # a MethodConfig
+        named: MethodConfig | None = method.named.get(name) if isinstance(name, str) else None
+        return named if named is not None else method.config()  # type: ignore[no-any-return] # a MethodConfig
     return named_config(name if isinstance(name, str) else DEFAULT, where)
 
 

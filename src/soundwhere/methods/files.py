@@ -120,10 +120,10 @@ def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
         raise CheckpointError(
             f"{path} holds no readable configuration ({error}).", "Give a file written by `soundwhere train`."
         ) from error
-    return _config(settings, str(path)), facts
+    return stored_config(settings, str(path)), facts
 
 
-def _config(settings: dict[str, Any], where: str) -> MethodConfig:
+def stored_config(settings: dict[str, Any], where: str) -> MethodConfig:
     """A stored configuration; what it leaves out has the default of its method, whatever a name stands for today."""
     base = type(base_config({"family": "scav", **settings}, where))()
     return from_dict(type(base), settings, where, base)
@@ -267,7 +267,7 @@ def _read_config(path: Path) -> MethodConfig:
             f"{path} describes no soundwhere model ({type(error).__name__}: {error}).",
             f"Give a folder with {HUB_CONFIG} and {HUB_WEIGHTS} that `save_pretrained` wrote.",
         ) from error
-    return _config(settings, str(path))
+    return stored_config(settings, str(path))
 
 
 def _fetch(name: str) -> Path:

@@ -16,6 +16,7 @@ from torch import nn
 from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.methods.files import HubFormat
+from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from soundwhere.config import Config, MethodConfig
     from soundwhere.data.features import Eye
-    from soundwhere.types import Batch, Localisation
+    from soundwhere.types import Batch
 
     Progress = Callable[[int, int], None]  # what is done, and what there is
 
@@ -59,6 +60,10 @@ class Localises(Protocol):
     @property
     def stride_px(self) -> int:
         """Pixels of a picture per cell; sides of pictures are multiples of it."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it takes pictures and sounds."""
 
     @property
     def needs(self) -> frozenset[Extra]:
@@ -100,18 +105,28 @@ class Control:
 
 
 class Step(NamedTuple):
-    """A step of a forward pass that other runtimes can compute: a method of the network, and its values by name."""
+    """A step of a forward pass that other runtimes can compute: a method of the network, and its values by name.
+
+    Attributes:
+        method: What is called.
+        inputs: Names of its arguments.
+        outputs: Names of the tensors it gives.
+        gives: Puts those tensors together again; by default one tensor as it is.
+        strict: Whether torch must read the code instead of running it, to export it: it asks for the length of a batch.
+    """
 
     method: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    gives: Callable[..., Any] = lambda tensor: tensor
+    strict: bool = False
 
 
 ANSWERS: Final = ("similarity", "confidence", "embeddings")
 """The values of a `Localisation`, in their order."""
 EMBED: Final = Step("embed", ("spectrogram",), ("heard",))
-SEE: Final = Step("see", ("image",), ("seen",))
-ANSWER: Final = Step("answer", ("seen", "heard"), ANSWERS)
+SEE: Final = Step("see", ("image",), ("features",))
+ANSWER: Final = Step("answer", ("features", "heard"), ANSWERS, Localisation)
 
 
 class Network(HubFormat, nn.Module, ABC):
@@ -160,7 +175,7 @@ class Network(HubFormat, nn.Module, ABC):
         """Its visual encoder, if that is frozen, so that what it sees can be kept."""
         return None
 
-    def load_pretrained(self, download: bool) -> None:  # noqa: B027 - many start from noise
+    def load_pretrained(self, download: bool) -> None:
         """Load the weights that training starts from; nothing is fetched unless `download` is set."""
 
     def start_from(self, other: Network) -> None:
@@ -302,4 +317,3 @@ def check_frame(config: MethodConfig, stride_px: int) -> None:
         raise ConfigError(
             f"frame_px is {config.frame_px}.", f"It must be a multiple of {stride_px}, the encoder's stride."
         )
-

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from soundwhere.bench.plain_loop import plain_video
 from soundwhere.errors import SoundwhereError
 from soundwhere.files import write_json
 from soundwhere.inference.folder import finished_folder
 from soundwhere.inference.formats import FORMATS
 from soundwhere.inference.page import put_page
-from soundwhere.bench.plain_loop import plain_video
 from soundwhere.inference.player import player_data
 from soundwhere.serve.jobs import PLAYER, RESULT
 

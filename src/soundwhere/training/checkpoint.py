@@ -1,7 +1,8 @@
 """Checkpoints: one safetensors file with weights, optimiser, configuration and place in the run.
 
 What a step sees and draws is a function of the seed, the step and the process alone, so the step is all there is to
-store of anything random. A checkpoint is renamed into place when it is whole: whenever the process dies, the last one is good.
+store of anything random. A checkpoint is renamed into place when it is whole: whenever the process dies, the last one
+is good.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Progress:
     seconds: float = 0.0
 
 
-def save_checkpoint(path: Path, model: Network, config: Config, progress: Progress, optimiser: Optimizer | None) -> None:
+def save_checkpoint(
+    path: Path, model: Network, config: Config, progress: Progress, optimiser: Optimizer | None
+) -> None:
     """Write everything needed to go on as if never interrupted."""
     extra = {} if optimiser is None else _optimiser_tensors(model, optimiser)
     write_model(path, model, extra=extra, facts={"config": to_dict(config), "progress": asdict(progress)})

@@ -115,9 +115,7 @@ def step_seed(seed: int, stage: str, step: int) -> int:
     return int.from_bytes(hashlib.blake2b(words, digest_size=7).digest())
 
 
-def _backward(
-    parallel: nn.Module, batch: Batch, parts: int, device: torch.device, bf16: bool
-) -> dict[str, float]:
+def _backward(parallel: nn.Module, batch: Batch, parts: int, device: torch.device, bf16: bool) -> dict[str, float]:
     """Add up the gradients of a batch, part by part; the statistics are means over the scenes of every process."""
     count = min(parts, len(batch))
     bounds = [len(batch) * number // count for number in range(count + 1)]

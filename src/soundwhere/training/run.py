@@ -1,7 +1,7 @@
 """A training run: the stages in their order, in a folder that can be left and taken up again at any moment.
 
-The folder holds `latest.safetensors` (to resume from), `best.safetensors` (lowest smoothed loss of the last stage), what
-stages leave behind (`stage-one.safetensors`), `metrics.jsonl`, and a contact sheet of heatmaps per epoch.
+The folder holds `latest.safetensors` (to resume from), `best.safetensors` (lowest smoothed loss of the last stage),
+what stages leave behind (`stage-one.safetensors`), `metrics.jsonl`, and a contact sheet of heatmaps per epoch.
 """
 
 from __future__ import annotations

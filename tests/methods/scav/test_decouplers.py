@@ -13,7 +13,7 @@ from soundwhere.methods.scav.decouplers import AudioDecoupler, VisualDecoupler, 
 from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
-    from soundwhere.config import ModelConfig
+    from soundwhere.methods.scav.config import SCAVConfig
 
 
 @given(st.sampled_from([4, 16, 128]), st.integers(1, 16), st.integers(1, 20))
@@ -65,7 +65,7 @@ def test_sound_attends_to_what_is_seen() -> None:
     assert (one - other).abs().max() > 1e-3
 
 
-def test_the_branches_do_not_see_each_other(tiny: ModelConfig) -> None:
+def test_the_branches_do_not_see_each_other(tiny: SCAVConfig) -> None:
     torch.manual_seed(0)
     model = SCAV(tiny).eval()
     features, embedding = torch.rand(2, 128, 2, 4), torch.rand(2, 128)
@@ -79,7 +79,7 @@ def test_the_branches_do_not_see_each_other(tiny: ModelConfig) -> None:
     assert (before.features[:, 1] - after.features[:, 1]).abs().max() > 1e-3
 
 
-def test_shared_weights_treat_both_branches_alike(tiny: ModelConfig) -> None:
+def test_shared_weights_treat_both_branches_alike(tiny: SCAVConfig) -> None:
     torch.manual_seed(0)
     model = SCAV(tiny).eval()
     features, embedding, prior = torch.rand(1, 128, 2, 2), torch.rand(1, 128), torch.rand(1, 2, 2)
@@ -88,7 +88,7 @@ def test_shared_weights_treat_both_branches_alike(tiny: ModelConfig) -> None:
     torch.testing.assert_close(there.embeddings, back.embeddings.flip(1))
 
 
-def test_unshared_decouplers_differ(tiny: ModelConfig) -> None:
+def test_unshared_decouplers_differ(tiny: SCAVConfig) -> None:
     torch.manual_seed(0)
     shared, apart = SCAV(tiny), SCAV(replace(tiny, share_decoupler=False)).eval()
     assert len(shared.visual_decouplers) == 1

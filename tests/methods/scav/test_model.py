@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from soundwhere.config import CONFIGS, ModelConfig, model_config
+from soundwhere.methods.catalogue import named_config
+from soundwhere.methods.scav.config import NAMED, SCAVConfig
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import write_model
 from soundwhere.types import Batch
@@ -26,11 +27,11 @@ def inputs(height: int = 64, width: int = 96, samples: int = 2) -> tuple[torch.T
     )
 
 
-@pytest.fixture(scope="module", params=list(CONFIGS))
+@pytest.fixture(scope="module", params=list(NAMED))
 def named(request: pytest.FixtureRequest) -> SCAV:
     """Each named model, with a decoupler of one layer."""
     torch.manual_seed(0)
-    config = model_config(request.param)
+    config = named_config(request.param)
     return SCAV(replace(config, decoupler_layers=1)).eval()
 
 
@@ -53,7 +54,7 @@ def test_one_pass_gives_two_maps(named: SCAV, size: tuple[int, int]) -> None:
 
 
 def test_dimensions_are_those_of_the_paper_and_of_the_mobile_model() -> None:
-    assert {name: config.dimension for name, config in CONFIGS.items()} == {
+    assert {name: config.dimension for name, config in NAMED.items()} == {
         "scav-r18": 512,
         "scav-mobile": 256,
         "scav-tiny": 128,
@@ -62,7 +63,7 @@ def test_dimensions_are_those_of_the_paper_and_of_the_mobile_model() -> None:
 
 @torch.no_grad()
 def test_the_mobile_models_stage_one_compares_1280_values() -> None:
-    model = SCAV(replace(model_config("scav-mobile"), decoupler_layers=1)).eval()
+    model = SCAV(replace(named_config("scav-mobile"), decoupler_layers=1)).eval()
     image, spectrogram = inputs()
     embedding = model.audio(spectrogram)
     assert embedding.shape == (2, 1280)
@@ -73,12 +74,12 @@ def test_the_mobile_models_stage_one_compares_1280_values() -> None:
 
 def test_the_mobile_model_takes_less_than_25_mb(tmp_path: Path) -> None:
     path = tmp_path / "mobile.safetensors"
-    write_model(path, SCAV(model_config("scav-mobile")), half=True)
+    write_model(path, SCAV(named_config("scav-mobile")), half=True)
     assert path.stat().st_size < 25e6
 
 
 @torch.no_grad()
-def test_a_uniform_prior_with_shared_weights_gives_two_equal_maps(tiny: ModelConfig) -> None:
+def test_a_uniform_prior_with_shared_weights_gives_two_equal_maps(tiny: SCAVConfig) -> None:
     found = SCAV(replace(tiny, prior="uniform")).eval()(*inputs())
     torch.testing.assert_close(found.similarity[:, 0], found.similarity[:, 1])
     other = SCAV(tiny).eval()(*inputs())
@@ -86,7 +87,7 @@ def test_a_uniform_prior_with_shared_weights_gives_two_equal_maps(tiny: ModelCon
 
 
 @torch.no_grad()
-def test_priors_by_name(tiny: ModelConfig) -> None:
+def test_priors_by_name(tiny: SCAVConfig) -> None:
     model = SCAV(tiny).eval()
     features, similarity = torch.rand(2, 128, 3, 4), torch.rand(2, 3, 4)
     priors = {}
@@ -104,7 +105,7 @@ def test_priors_by_name(tiny: ModelConfig) -> None:
 
 
 @torch.no_grad()
-def test_without_stage_two_there_is_one_map(tiny: ModelConfig) -> None:
+def test_without_stage_two_there_is_one_map(tiny: SCAVConfig) -> None:
     both = SCAV(tiny).eval()
     alone = both.without_stage_two().eval()
     found = alone(*inputs())
@@ -116,7 +117,7 @@ def test_without_stage_two_there_is_one_map(tiny: ModelConfig) -> None:
 
 
 @torch.no_grad()
-def test_every_way_to_ask_gives_the_same_answer(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+def test_every_way_to_ask_gives_the_same_answer(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     model, batch = SCAV(tiny).eval(), make_batch()
     assert batch.image is not None
     whole = model.localise(batch)
@@ -133,7 +134,7 @@ def test_every_way_to_ask_gives_the_same_answer(tiny: ModelConfig, make_batch: C
 
 
 @torch.no_grad()
-def test_stage_twos_own_ears_start_as_those_of_stage_one(tiny: ModelConfig) -> None:
+def test_stage_twos_own_ears_start_as_those_of_stage_one(tiny: SCAVConfig) -> None:
     model = SCAV(replace(tiny, second_audio_encoder=True)).eval()
     _, spectrogram = inputs()
     before = model.embed(spectrogram)
@@ -145,14 +146,14 @@ def test_stage_twos_own_ears_start_as_those_of_stage_one(tiny: ModelConfig) -> N
 
 
 @torch.no_grad()
-def test_projections_start_from_one_orthonormal_matrix(tiny: ModelConfig) -> None:
+def test_projections_start_from_one_orthonormal_matrix(tiny: SCAVConfig) -> None:
     model = SCAV(tiny)
     weight = model.project_audio.weight
     torch.testing.assert_close(weight @ weight.T, torch.eye(16), rtol=0, atol=1e-5)
     torch.testing.assert_close(model.project_visual.weight[..., 0, 0], weight)
 
 
-def test_max_pooling_is_reachable(tiny: ModelConfig) -> None:
+def test_max_pooling_is_reachable(tiny: SCAVConfig) -> None:
     torch.manual_seed(0)
     average = SCAV(tiny).eval()
     strongest = SCAV(replace(tiny, pooling="max")).eval()
@@ -162,7 +163,7 @@ def test_max_pooling_is_reachable(tiny: ModelConfig) -> None:
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_a_frozen_encoder_gets_no_gradient_even_if_asked_to(tiny: ModelConfig, frozen: bool) -> None:
+def test_a_frozen_encoder_gets_no_gradient_even_if_asked_to(tiny: SCAVConfig, frozen: bool) -> None:
     model = SCAV(replace(tiny, freeze_visual=frozen)).requires_grad_(True)
     model(*inputs(samples=2)).similarity.sum().backward()
     reached = [parameter.grad is not None for parameter in model.visual.parameters()]
@@ -171,7 +172,7 @@ def test_a_frozen_encoder_gets_no_gradient_even_if_asked_to(tiny: ModelConfig, f
 
 
 def test_presence_is_the_similarity_as_the_distilled_maps_are_read(
-    tiny: ModelConfig, make_batch: Callable[..., Batch]
+    tiny: SCAVConfig, make_batch: Callable[..., Batch]
 ) -> None:
     torch.manual_seed(0)
     raw, shown = SCAV(tiny).eval(), SCAV(replace(tiny, maps="presence")).eval()

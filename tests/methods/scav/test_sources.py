@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soundwhere.config import CONFIGS
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.models.peeling import answer, localise_sources, share_out
 from soundwhere.methods.scav.prior import normalise_range
 from soundwhere.methods.scav.model import SCAV
@@ -16,7 +16,7 @@ from soundwhere.methods.scav.model import SCAV
 @pytest.fixture(scope="module")
 def model() -> SCAV:
     torch.manual_seed(0)
-    return SCAV(CONFIGS["scav-tiny"]).eval()
+    return SCAV(NAMED["scav-tiny"]).eval()
 
 
 @given(st.integers(2, 6), st.integers(0, 1000))
@@ -73,7 +73,7 @@ def test_each_source_is_a_branch_of_its_own_share(model: SCAV) -> None:
 @torch.inference_mode()
 def test_whatever_a_model_makes_of_its_branches_is_made_of_peeled_ones(maps: str) -> None:
     torch.manual_seed(0)
-    model = SCAV(replace(CONFIGS["scav-tiny"], maps=maps)).eval()
+    model = SCAV(replace(NAMED["scav-tiny"], maps=maps)).eval()
     features, heard = torch.rand(2, 128, 4, 5), torch.rand(2, 2, 128)
     own, found = model.localise_heard(features, heard), localise_sources(model, features, heard, 1)
     torch.testing.assert_close(found.similarity, own.similarity[:, :1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from soundwhere.config import LossConfig, ModelConfig
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss, source_loss
 from soundwhere.methods.scav.stages import Objective, Stage
@@ -26,7 +26,7 @@ HEADS = {"project_visual", "project_audio", "visual_decouplers", "audio_decouple
 PAPER = LossConfig(stage_two="paper")
 
 
-def make(config: ModelConfig, stage: Stage, loss: LossConfig = PAPER) -> Objective:
+def make(config: SCAVConfig, stage: Stage, loss: LossConfig = PAPER) -> Objective:
     torch.manual_seed(0)
     return Objective(SCAV(config), stage, loss)
 
@@ -59,7 +59,7 @@ def parts(names: list[str]) -> set[str]:
     ],
 )
 def test_what_trains_and_what_does_not_move(
-    tiny: ModelConfig,
+    tiny: SCAVConfig,
     make_batch: Callable[..., Batch],
     stage: Stage,
     changes: dict[str, bool],
@@ -81,7 +81,7 @@ def test_what_trains_and_what_does_not_move(
 
 
 @pytest.mark.parametrize("stage", ["one", "two", "joint"])
-def test_eval_and_train_come_back_to_what_the_stage_needs(tiny: ModelConfig, stage: Stage) -> None:
+def test_eval_and_train_come_back_to_what_the_stage_needs(tiny: SCAVConfig, stage: Stage) -> None:
     objective = make(replace(tiny, freeze_visual=True), stage)
     before = {name: module.training for name, module in objective.named_modules()}
     objective.eval()
@@ -92,7 +92,7 @@ def test_eval_and_train_come_back_to_what_the_stage_needs(tiny: ModelConfig, sta
 
 
 def test_a_frozen_encoder_stays_even_if_everything_is_told_to_train(
-    tiny: ModelConfig, make_batch: Callable[..., Batch]
+    tiny: SCAVConfig, make_batch: Callable[..., Batch]
 ) -> None:
     objective = make(replace(tiny, freeze_visual=True), "joint")
     objective.requires_grad_(True)
@@ -104,7 +104,7 @@ def test_a_frozen_encoder_stays_even_if_everything_is_told_to_train(
         assert torch.equal(tensor, before[name]), name
 
 
-def test_stage_two_leaves_its_prior_alone(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+def test_stage_two_leaves_its_prior_alone(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     objective, batch = make(replace(tiny, second_audio_encoder=True), "two"), make_batch()
 
     def prior() -> torch.Tensor:
@@ -117,7 +117,7 @@ def test_stage_two_leaves_its_prior_alone(tiny: ModelConfig, make_batch: Callabl
     assert torch.equal(prior(), before)
 
 
-def test_stage_one_is_the_chosen_form(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+def test_stage_one_is_the_chosen_form(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     objective, batch = make(tiny, "one").eval(), make_batch()
     model = objective.model
     features, embedding = model.features(batch), model.audio(model.hear(batch.mixture))
@@ -129,7 +129,7 @@ def test_stage_one_is_the_chosen_form(tiny: ModelConfig, make_batch: Callable[..
 
 @pytest.mark.parametrize("cross", [False, True])
 def test_stage_two_is_the_sum_over_both_sources(
-    tiny: ModelConfig, make_batch: Callable[..., Batch], cross: bool
+    tiny: SCAVConfig, make_batch: Callable[..., Batch], cross: bool
 ) -> None:
     objective, batch = (
         make(tiny, "two", LossConfig(stage_two="paper", cross_sample_negatives=cross)).eval(),
@@ -150,7 +150,7 @@ def test_stage_two_is_the_sum_over_both_sources(
     torch.testing.assert_close(objective(batch)["loss"], expected)
 
 
-def test_cross_sample_negatives_look_at_other_samples(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+def test_cross_sample_negatives_look_at_other_samples(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     batch = make_batch(4)
     for cross in (False, True):
         objective = make(tiny, "two", LossConfig(stage_two="paper", cross_sample_negatives=cross)).eval()
@@ -162,7 +162,7 @@ def test_cross_sample_negatives_look_at_other_samples(tiny: ModelConfig, make_ba
 @pytest.mark.parametrize("prior", ["algorithm1", "minmax", "uniform"])
 @pytest.mark.parametrize("form", ["paper", "distil"])
 def test_every_prior_trains_with_every_stage_two_loss(
-    tiny: ModelConfig, make_batch: Callable[..., Batch], prior: str, form: str
+    tiny: SCAVConfig, make_batch: Callable[..., Batch], prior: str, form: str
 ) -> None:
     objective = make(replace(tiny, prior=prior), "two", LossConfig(stage_two=form))
     values = step(objective, make_batch())
@@ -173,7 +173,7 @@ def test_every_prior_trains_with_every_stage_two_loss(
 
 @pytest.mark.parametrize("through", [False, True])
 def test_joint_training_adds_both_losses_and_may_train_through_the_prior(
-    tiny: ModelConfig, make_batch: Callable[..., Batch], through: bool
+    tiny: SCAVConfig, make_batch: Callable[..., Batch], through: bool
 ) -> None:
     batch = make_batch()
     config = LossConfig(prior_gradient=through)
@@ -189,7 +189,7 @@ def test_joint_training_adds_both_losses_and_may_train_through_the_prior(
 
 
 def test_solo_sounds_do_not_move_the_statistics_for_mixtures(
-    tiny: ModelConfig, make_batch: Callable[..., Batch]
+    tiny: SCAVConfig, make_batch: Callable[..., Batch]
 ) -> None:
     batch = make_batch()
     alike, distilled = make(tiny, "joint"), make(tiny, "joint", LossConfig(stage_two="distil"))
@@ -201,9 +201,7 @@ def test_solo_sounds_do_not_move_the_statistics_for_mixtures(
         assert torch.equal(mine, theirs), name
 
 
-def test_teachers_are_maps_between_0_and_1_without_gradient(
-    tiny: ModelConfig, make_batch: Callable[..., Batch]
-) -> None:
+def test_teachers_are_maps_between_0_and_1_without_gradient(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     objective, batch = make(tiny, "two"), make_batch()
     teacher = objective.solo_maps(batch, objective.model.features(batch))
     assert teacher.shape == (3, 2, 4, 4)
@@ -211,7 +209,7 @@ def test_teachers_are_maps_between_0_and_1_without_gradient(
     assert not teacher.requires_grad
 
 
-def test_native_mixtures_cannot_be_distilled(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+def test_native_mixtures_cannot_be_distilled(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     objective = make(tiny, "two", LossConfig(stage_two="distil"))
     with pytest.raises(ConfigError, match="native mixtures") as caught:
         objective(make_batch(solos=False))
@@ -219,7 +217,7 @@ def test_native_mixtures_cannot_be_distilled(tiny: ModelConfig, make_batch: Call
     make(tiny, "two")(make_batch(solos=False))  # the paper's loss asks for none
 
 
-def test_known_frames_teach_without_hearing_solo_sounds(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+def test_known_frames_teach_without_hearing_solo_sounds(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     objective = make(tiny, "two", LossConfig(stage_two="distil", teacher="strength"))
     targets = torch.zeros(3, 2, 4, 4)
     targets[:, 0, :2, :2], targets[:, 1, 2:, 2:] = 0.2, 0.6
@@ -231,7 +229,7 @@ def test_known_frames_teach_without_hearing_solo_sounds(tiny: ModelConfig, make_
         objective(make_batch())
 
 
-def test_spectrograms_are_blanked_in_training_only(tiny: ModelConfig, make_batch: Callable[..., Batch]) -> None:
+def test_spectrograms_are_blanked_in_training_only(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     batch = make_batch()
     plain, blanked = make(tiny, "one"), make(tiny, "one", replace(PAPER, blank=2))
     assert not torch.equal(plain(batch)["loss"], blanked(batch)["loss"])

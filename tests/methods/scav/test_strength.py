@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from soundwhere.engine.strength import STEPS, fit_strength
+from soundwhere.methods.scav.strength import STEPS, fit_strength
 from soundwhere.methods.scav.strength import StrengthHead
 
 CHANNELS = 12

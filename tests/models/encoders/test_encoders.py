@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from soundwhere.config import ModelConfig
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.models.encoders import build_audio, build_visual
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-VISUAL = get_type_hints(ModelConfig)["visual"].__args__
-AUDIO = get_type_hints(ModelConfig)["audio"].__args__
+VISUAL = get_type_hints(SCAVConfig)["visual"].__args__
+AUDIO = get_type_hints(SCAVConfig)["audio"].__args__
 ENCODERS = {name: build_visual(name).eval() for name in VISUAL}
 
 SPECTROGRAM = (552, 121)  # of a 3 s clip at the paper's setting

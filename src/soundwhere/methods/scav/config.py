@@ -104,6 +104,13 @@ class SCAVConfig(MethodConfig):
     trainable: Literal["heads", "full"] = "heads"
     """Stage 2 trains its projections and decouplers, or (`full`) its audio encoder too."""
 
+    training: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("stage_one", "stage_two", "teacher", "softness", "cross_sample_negatives", "prior_gradient", "blank"),
+            *("stage", "steps_one", "steps_two", "single_fraction", "batch_size", "batch_size_two", "accumulate"),
+            *("learning_rate", "learning_rate_two", "schedule", "warmup_steps", "clip_norm", "trainable"),
+        }
+    )
     changeable: ClassVar[frozenset[str]] = frozenset(
         {"steps_one", "steps_two", "learning_rate", "learning_rate_two", "clip_norm"}
     )
@@ -123,6 +130,10 @@ class SCAVConfig(MethodConfig):
             value = getattr(self, name)
             require(value is None or value > 0, name, value, "greater than 0")
         require(0 <= self.single_fraction <= 1, "single_fraction", self.single_fraction, "between 0 and 1")
+
+    def trained_like(self, other: MethodConfig) -> SCAVConfig:
+        """See `MethodConfig`; a network that is trained again gets its second stage back."""
+        return replace(super().trained_like(other), decouple=True)
 
     def of_stage(self, stage: str) -> SCAVConfig:
         """The same with the learning rate and the batch size of one stage."""

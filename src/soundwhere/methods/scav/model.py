@@ -79,11 +79,12 @@ class SCAV(Network):
 
     def __init__(self, config: SCAVConfig = SCAVConfig()) -> None:  # noqa: B008 - frozen
         super().__init__(config)
-        self.visual = build_visual(config.visual, config.fine_grid)
-        check_frame(config, self.visual.stride)
+        visual = build_visual(config.visual, config.fine_grid)
+        check_frame(config, visual.stride)
+        self.visual = visual
         if config.freeze_visual:
             freeze(self.visual)
-        channels, signed = self.visual.channels, getattr(self.visual, "signed", False)
+        channels, signed = visual.channels, getattr(visual, "signed", False)
         self.audio = AudioBranch(config, channels, signed)
         self.strength: StrengthHead | None = None
         own_ears = config.decouple and config.second_audio_encoder
@@ -177,8 +178,8 @@ class SCAV(Network):
         """The forward pass, with the values between stage 1 and stage 2."""
         if not self.config.decouple:
             return super().steps
-        prior = Step("prior", ("seen", "heard"), ("prior",))
-        split = Step("split", ("seen", "heard", "prior"), ("refined", *ANSWERS))
+        prior = Step("prior", ("features", "heard"), ("prior",), strict=True)
+        split = Step("split", ("features", "heard", "prior"), ("refined", *ANSWERS))
         return EMBED, SEE, *self._strength_steps, prior, split
 
     @property
@@ -186,12 +187,12 @@ class SCAV(Network):
         """What other runtimes take over: the whole answer, and its steps with weights, for other numbers of sources."""
         if not self.config.decouple:
             return super().parts
-        split = Step("decouple", ("seen", "heard", "prior"), ("refined", "embeddings"))
+        split = Step("decouple", ("features", "heard", "prior"), ("refined", "embeddings"), Branches)
         return EMBED, SEE, ANSWER, *self._strength_steps, split
 
     @property
     def _strength_steps(self) -> tuple[Step, ...]:
-        return () if self.strength is None else (Step("see_strength", ("seen",), ("strength",)),)
+        return () if self.strength is None else (Step("see_strength", ("features",), ("strength",)),)
 
     def prior(self, seen: Tensor, heard: Tensor) -> Tensor:
         """M_dom of what is seen and heard, shape (B, h, w)."""
@@ -215,22 +216,26 @@ class SCAV(Network):
 
     def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
         """The maps of two sources, or of one without a stage 2."""
-        return self.localise(seen, heard)
+        similarity = self.stage_one_map(seen, heard)
+        if not self.config.decouple:
+            return localisation(similarity[:, None], heard[:, :1])
+        return self.read(seen, heard, self.decouple(seen, heard, self.spatial_prior(similarity, seen)))
 
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
     ) -> Localisation:
-        """The maps of any number of sources; the paper's are two.
+        """The maps of any number of sources; the paper's are two, one is the first of them.
 
-        With more, what remains of the picture is split again (`share_out`). One is the first of two. Without a stage 2,
-        peaks are grown and taken away one after another.
+        With more, what remains of the picture is split again (`share_out`); without a stage 2, peaks are grown and
+        taken away one after another.
         """
         sources = sources or self.sources
+        if sources <= self.sources:
+            return self.answer(seen, heard).of(sources)
         similarity = self.stage_one_map(seen, heard)
-        if self.config.decouple:
-            return self.read(seen, heard, self.branches(seen, heard, similarity, max(sources, SOURCES))).of(sources)
-        maps = similarity[:, None] if sources == 1 else peel(similarity, seen, sources)
-        return localisation(maps, heard[:, :1].expand(-1, sources, -1))
+        if not self.config.decouple:
+            return localisation(peel(similarity, seen, sources), heard[:, :1].expand(-1, sources, -1))
+        return self.read(seen, heard, self.share(seen, heard, similarity, sources))
 
     def stage_one_map(self, seen: Tensor, heard: Tensor) -> Tensor:
         """S, shape (B, h, w): stage 1's one map."""
@@ -253,14 +258,12 @@ class SCAV(Network):
         compared = prepare(seen, "cosine") if self.config.prior_features == "normalised" else seen
         return dominant_map(similarity, compared, self.config.thresholds)
 
-    def branches(self, seen: Tensor, heard: Tensor, similarity: Tensor, sources: int = SOURCES) -> Branches:
-        """Split picture and sound into sources by stage 1's map, shape (B, h, w).
+    def share(self, seen: Tensor, heard: Tensor, similarity: Tensor, sources: int) -> Branches:
+        """Split picture and sound into more sources than two by stage 1's map, shape (B, h, w).
 
         Every source's share of the picture goes through stage 2 as the dominant branch, the last one's as the other:
-        with two sources that is one pass with M_dom and 1 - M_dom.
+        with two sources that would be one pass with M_dom and 1 - M_dom.
         """
-        if sources == SOURCES:
-            return self.decouple(seen, heard, self.spatial_prior(similarity, seen))
         shares = share_out(similarity, lambda remaining: self.spatial_prior(remaining, seen), sources)
         rounds = [self.decouple(seen, heard, share) for share in shares[:, :-1].unbind(1)]
         parts = [Branches(found.features[:, :1], found.embeddings[:, :1]) for found in rounds]

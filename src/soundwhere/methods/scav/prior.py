@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from soundwhere.config import Thresholds
 
 
-
 def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Tensor:
     """The dominant source's map by Algorithm 1: is a cell nearer to the peak or to the background?
 

@@ -149,9 +149,7 @@ class Objective(nn.Module):
         kind = self.config.similarity
         return form(prepare(seen, kind), prepare(heard[:, 0], kind), self.config.thresholds)
 
-    def _stage_two(
-        self, batch: Batch, seen: Tensor, heard: Tensor, prior: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _stage_two(self, batch: Batch, seen: Tensor, heard: Tensor, prior: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         model, thresholds = self.model, self.config.thresholds
         branches = model.decouple(seen, heard, prior)
         similarity = model.branch_similarity(branches)

@@ -62,9 +62,7 @@ def feature_strength(images: Tensor, eye: Eye) -> Tensor:
     return pooled / pooled.amax((-2, -1), keepdim=True).clamp_min(1e-6)
 
 
-STRENGTH: Final = FrameTarget(
-    f"strength-{'-'.join(f'{scale:.3f}' for scale in SCALES)}-{CELL_PX}px", feature_strength
-)
+STRENGTH: Final = FrameTarget(f"strength-{'-'.join(f'{scale:.3f}' for scale in SCALES)}-{CELL_PX}px", feature_strength)
 """Feature strength as what maps are taught; the name tells how it is made."""
 
 

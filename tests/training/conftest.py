@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from soundwhere.config import Config, DataConfig, LossConfig, TrainConfig, model_config
+from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.methods.catalogue import named_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def smallest() -> Config:
     """Both stages on 8 made-up scenes of 32 x 32 pixels, 2 steps each."""
-    model = replace(model_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
+    model = replace(named_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
     return Config(
         model=model,
         loss=LossConfig(stage_two="distil"),

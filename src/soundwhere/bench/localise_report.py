@@ -1,16 +1,15 @@
-"""`soundwhere bench localise`: the table."""
+"""The table of `soundwhere bench localise`."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
+import sys
 import time
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
-
-from soundwhere.cli.options import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.runtimes import Runtime
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.method import Network
 
 T = TypeVar("T")
 
@@ -33,7 +32,7 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
     """Measure and print."""
     import torch
 
-    from soundwhere.inference import bench
+    from soundwhere.bench import localising as bench
     from soundwhere.inference.export import TOLERANCE
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
@@ -44,7 +43,7 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
     with TemporaryDirectory() as folder:
         if clip is None:
             clip = Path(folder) / "clip.mp4"
-            say("writing a clip ...")
+            _say("writing a clip ...")
             bench.write_clip(clip, seconds)
         footage = Footage.open(clip)
         files = _files(model, Path(folder))
@@ -86,10 +85,10 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
 
 
 def _take_turns(
-    model: SCAV, localisers: dict[Runtime, Localiser], footage: Footage, fps: float
+    model: Network, localisers: dict[Runtime, Localiser], footage: Footage, fps: float
 ) -> tuple[Tensor, dict[str, float]]:
     """Run the plain loop and every runtime in turns; the loop's maps, and the fastest of each one's times."""
-    from soundwhere.inference import bench
+    from soundwhere.bench import localising as bench
 
     seconds: dict[str, float] = {}
 
@@ -106,21 +105,20 @@ def _take_turns(
     return maps, seconds
 
 
-def _model(name: str) -> SCAV:
+def _model(name: str) -> Network:
     """A model with its weights, or with random ones."""
     import torch
 
-    from soundwhere.config import CONFIGS
-    from soundwhere.models.registry import SHIPPED, load_model
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.methods.catalogue import NAMES, named_config
+    from soundwhere.methods.files import SHIPPED, build, load_model
 
-    if name not in CONFIGS or name in SHIPPED:
+    if name not in NAMES or name in SHIPPED:
         return load_model(name)
     torch.manual_seed(0)
-    return SCAV(CONFIGS[name]).eval()
+    return build(named_config(name)).eval()
 
 
-def _files(model: SCAV, folder: Path) -> dict[Runtime, Path]:
+def _files(model: Network, folder: Path) -> dict[Runtime, Path]:
     """The model as a file for each runtime that is installed."""
     from soundwhere.inference.export import export_onnx
     from soundwhere.methods.files import write_model
@@ -128,11 +126,15 @@ def _files(model: SCAV, folder: Path) -> dict[Runtime, Path]:
     found: dict[Runtime, Path] = {"torch": folder / "model.safetensors"}
     write_model(found["torch"], model)
     if not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
-        say("onnx and openvino are left out: pip install 'soundwhere[export,openvino]'")
+        _say("onnx and openvino are left out: pip install 'soundwhere[export,openvino]'")
         return found
-    say("exporting the model ...")
+    _say("exporting the model ...")
     found["onnx"] = folder / "model.onnx"
     export_onnx(model, found["onnx"])
     if importlib.util.find_spec("openvino"):
         found["openvino"] = found["onnx"]
     return found
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from soundwhere.config import model_config
+from soundwhere.methods.catalogue import named_config
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from soundwhere.config import ModelConfig
+    from soundwhere.methods.scav.config import SCAVConfig
 
-TINY = replace(model_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
+TINY = replace(named_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
 
 
 @pytest.fixture
-def tiny() -> ModelConfig:
+def tiny() -> SCAVConfig:
     """`scav-tiny` with a 16-channel stage 2 of one layer."""
     return TINY
 
