@@ -1,9 +1,11 @@
-"""How the command line shows progress and results."""
+"""What people see on the terminal, or read in a file that the output goes to: progress and results."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Self
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -21,13 +23,15 @@ if TYPE_CHECKING:
     from soundwhere.inference.result import Result
     from soundwhere.metrics.report import Table
 
+PLAIN_EVERY_S: Final = 30.0
+"""Without a terminal to redraw, a line this often."""
 _MOST_SPANS = 3  # shown of a source
 _WIDEST = 400  # characters of a table
 _SHORT = {"mean IoU": "mIoU", "pointing": "point", "leakage": "leak", "drop CAP": "drop", "drop AUC": "drop"}
 
 
 class Bar:
-    """A progress bar on the terminal; nothing where there is no terminal.
+    """A progress bar on the terminal; where there is none, a line every half minute.
 
     Args:
         what: What is being done.
@@ -38,6 +42,9 @@ class Bar:
 
     def __init__(self, what: str, total: int, unit: str = "frames", show: bool = True) -> None:
         console = Console(stderr=True)
+        self._words = what, unit
+        self._plain = show and not console.is_terminal
+        self._began = self._spoke = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -62,6 +69,11 @@ class Bar:
     def update(self, done: int, total: int) -> None:
         """Say how many frames are done."""
         self._progress.update(self._task, completed=done, total=total)
+        now = time.monotonic()
+        if self._plain and now - self._spoke >= PLAIN_EVERY_S:
+            self._spoke = now
+            what, unit = self._words
+            print(f"{what} {done}/{total} {unit}, {clock(now - self._began)}", file=sys.stderr, flush=True)
 
 
 class _Speed(ProgressColumn):
@@ -114,20 +126,18 @@ def print_tables(tables: Sequence[Table]) -> None:
 
 def _grid(table: Table, narrow: bool = False) -> Grid:
     grid = Grid(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
-    grid.add_column("answer", overflow="fold")
-    if not narrow:
-        grid.add_column("kind")
-    for column in table.columns:
+    hidden = 1 if narrow and table.groups else None  # what belongs together is seen by the rules
+    shown = [place for place in range(len(table.head)) if place != hidden]
+    for place in shown:
+        column = table.head[place]
         short = _SHORT.get(column, column.replace("CIoU@", "@")) if narrow else column
-        grid.add_column(short, justify="left" if column == "source" else "right")
-    for place, row in enumerate(table.rows):
-        cells = [Text(cell.text) for cell in row.cells]
-        for text, cell in zip(cells, row.cells, strict=True):
-            if cell.interval:
-                text.append(f"\n{cell.margin if narrow else cell.interval}", style="dim")
-        last = place + 1 == len(table.rows) or table.rows[place + 1].group != row.group
-        labels = [Text(row.label)] if narrow else [Text(row.label), Text(row.group)]
-        grid.add_row(*labels, *cells, end_section=last)
+        grid.add_column(Text(short), justify="right" if table.figures[place] else "left", overflow="fold")
+    for row, end in zip(table.cells, table.ends, strict=True):
+        cells = [Text(row[place].text) for place in shown]
+        for text, place in zip(cells, shown, strict=True):
+            if row[place].interval:
+                text.append(f"\n{row[place].margin if narrow else row[place].interval}", style="dim")
+        grid.add_row(*cells, end_section=end)
     return grid
 
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from soundwhere.data.annotation.findings import grouped
-from soundwhere.metrics.report import Cell, Table, TableRow, figure_name
+from soundwhere.metrics.report import Table, figure_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,27 +70,19 @@ def compare_published(
     figures = ("cap", "ciou@0.1", "ciou@0.3", "auc")
     used = [name for name in figures if any(name in row.figures for row in rows)]
 
-    def cells(values: Mapping[str, float], scale: float = 1) -> list[Cell]:
-        return [Cell(f"{scale * values[name]:.1f}") if name in values else Cell("-") for name in used]
+    def cells(values: Mapping[str, float], scale: float = 1) -> list[str]:
+        return [f"{scale * values[name]:.1f}" if name in values else "-" for name in used]
 
-    lines = [
-        TableRow(name, "ours", (*cells(values, 100), Cell(preset.name), Cell("this run")))
-        for name, values in ours.items()
-    ]
+    lines = [(name, "ours", *cells(values, 100), preset.name, "this run") for name, values in ours.items()]
     for row in rows:
         differs = "" if row.preset == preset.name else " (!)"
         labels = "" if row.self_supervised else ", with labels"
         source = row.source + (f"; {row.note}" if row.note else "")
-        lines.append(
-            TableRow(
-                f"{row.method} ({row.venue}){labels}",
-                row.table,
-                (*cells(row.figures), Cell(f"{row.preset}{differs}"), Cell(source)),
-            )
-        )
-    columns = (*(figure_name(name) for name in used), "evaluation", "source")
+        name = f"{row.method} ({row.venue}){labels}"
+        lines.append((name, row.table, *cells(row.figures), f"{row.preset}{differs}", source))
+    head = ("answer", "kind", *map(figure_name, used), "evaluation", "source")
     warnings = _warnings(benchmark, preset, scenes, rows)
-    return Table(f"Published results on {benchmark}", columns, tuple(lines), tuple(warnings)), warnings
+    return Table(f"Published results on {benchmark}", head, tuple(lines), tuple(warnings), groups=True), warnings
 
 
 def _warnings(benchmark: str, preset: Preset, scenes: int, rows: list[Published]) -> list[str]:
@@ -112,6 +104,6 @@ def _warnings(benchmark: str, preset: Preset, scenes: int, rows: list[Published]
 
 @cache
 def _file() -> dict[str, Any]:
-    text = files("soundwhere.metrics").joinpath("published.json").read_text(encoding="utf-8")
+    text = files("soundwhere.evaluation").joinpath("published.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content

@@ -9,7 +9,7 @@ from PIL import Image as Pillow
 from soundwhere.errors import ConfigError
 from soundwhere.files import atomic_path
 from soundwhere.media.draw import SOURCE_COLOURS, contact_sheet, outline, overlay
-from soundwhere.methods.scav.prior import normalise_range
+from soundwhere.models.similarity import normalise_range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from soundwhere.evaluation.probes import Method
+    from soundwhere.evaluation.answerers import Method
     from soundwhere.types import Image, Scene
 
 

@@ -1,11 +1,10 @@
-"""What is scored: the scenes of a benchmark that can be and are to be used, and the methods."""
+"""The task: which scenes of which benchmark are scored, by which methods, and what the constant is chosen on."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +12,19 @@ from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
 from soundwhere.data.benchmarks.scenes import BenchmarkScenes
 from soundwhere.data.selection import Selected, Solos
 from soundwhere.errors import DataError
-from soundwhere.evaluation.constant import Constant, choose_constant
-from soundwhere.evaluation.probes import FilesProbe, Method, ModelProbe
-from soundwhere.evaluation.scorebook import Scorebook
-from soundwhere.models.registry import load_model
+from soundwhere.evaluation.answerers import FilesAnswerer, Method, NetworkAnswerer
+from soundwhere.evaluation.constant import choose_constant
+from soundwhere.methods.files import load_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import torch
 
     from soundwhere.data.benchmarks.scenes import Benchmark
+    from soundwhere.evaluation.constant import Constant
     from soundwhere.evaluation.predictions import Predictions
+    from soundwhere.methods.method import Network
     from soundwhere.metrics.presets import Preset
     from soundwhere.types import Scene
 
@@ -32,8 +32,8 @@ _LOOKED_AT = 16  # scenes, to learn how many sources they have
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where a benchmark is and which one.
+class Request:
+    """A benchmark as it was asked for.
 
     Attributes:
         name: As the catalogue names it.
@@ -51,6 +51,10 @@ class Places:
         """Open the benchmark."""
         return open_benchmark(self.name, self.data, self.annotations, self.options)
 
+    def val(self) -> Request:
+        """The same benchmark's val split."""
+        return replace(self, options=replace(self.options, split="val"))
+
     def stamp(self, besides: Path) -> str:
         """A digest of names, sizes and times of the files that scenes are made of: what was edited is scored anew.
 
@@ -66,30 +70,28 @@ class Places:
             digest.update(pairs.read_bytes())
         return digest.hexdigest()
 
-    def val(self) -> Benchmark:
-        """The same benchmark's val split."""
-        return dataclasses.replace(self, options=dataclasses.replace(self.options, split="val")).open()
-
 
 @dataclass(frozen=True)
-class Subject:
+class Task:
     """The scenes that are scored.
 
     Attributes:
         benchmark: Where they come from.
         scenes: The scenes.
+        truths: The same with black pictures and silence where media would be.
         names: Their names.
         about: What the scenes depend on, as JSON values.
     """
 
     benchmark: Benchmark
     scenes: Sequence[Scene]
+    truths: Sequence[Scene]
     names: list[str]
     about: dict[str, Any]
 
     def sources(self) -> int:
         """How many sources the first scenes have at most: as many maps are asked of answers without input."""
-        return max(1, *(len(self.scenes[place].masks) for place in range(min(_LOOKED_AT, len(self.scenes)))))
+        return max(1, *(len(self.truths[place].masks) for place in range(min(_LOOKED_AT, len(self.truths)))))
 
 
 def choose_scenes(
@@ -101,7 +103,7 @@ def choose_scenes(
     allow_missing: bool = False,
     predictions: Predictions | None = None,
     stamp: str = "",
-) -> Subject:
+) -> Task:
     """Choose the scenes to score.
 
     Args:
@@ -116,8 +118,9 @@ def choose_scenes(
     Raises:
         DataError: Something is missing and that is not allowed, or fewer than two scenes are left.
     """
+    truths = _truth_names(benchmark)
     if truths_only:
-        listed, names = benchmark.truths, _truth_names(benchmark)
+        listed, names = benchmark.truths, truths
     else:
         benchmark.require(allow_missing)
         listed, names = benchmark.scenes, list(benchmark.order)
@@ -136,12 +139,21 @@ def choose_scenes(
         "truths_only": truths_only,
         **({"stamp": stamp} if stamp else {}),
     }
-    scenes = Solos(listed, numbers) if solo else Selected(listed, numbers)
-    return Subject(benchmark, scenes, [names[number] for number in numbers], about)
+    kind = Solos if solo else Selected
+    # which source is left alone depends on the number of a scene, which differs where others are missing
+    alike = names == truths or not solo
+    places = {name: place for place, name in enumerate(truths)}
+    return Task(
+        benchmark,
+        kind(listed, numbers),
+        kind(benchmark.truths, [places[names[number]] for number in numbers]) if alike else kind(listed, numbers),
+        [names[number] for number in numbers],
+        about,
+    )
 
 
 def load_methods(
-    models: Sequence[str], predictions: Predictions | None, subject: Subject, preset: Preset, device: torch.device
+    models: Sequence[str], predictions: Predictions | None, task: Task, preset: Preset, device: torch.device
 ) -> tuple[list[Method], int]:
     """The methods to score, files of predictions first, and how many maps their controls give.
 
@@ -150,7 +162,7 @@ def load_methods(
     Args:
         models: Names, files or folders of runs.
         predictions: Heatmaps that other code wrote.
-        subject: What they are scored on.
+        task: What they are scored on.
         preset: How they are called.
         device: Where models run.
 
@@ -158,55 +170,61 @@ def load_methods(
         CheckpointError: A model cannot be loaded.
     """
     loaded = [load_model(name).to(device).eval() for name in models]
-    counts = [model.sources for model in loaded]
-    counts += [] if predictions is None else [len(predictions.read(subject.names[0]))]
-    maps = max(counts) if counts else subject.sources()
     labels = [] if predictions is None else [predictions.folder.resolve().name]
     labels = unique_labels([*labels, *map(model_label, models)])
-    methods: list[Method] = []
-    if predictions is not None:
-        methods.append(FilesProbe(labels.pop(0), predictions, subject.names))
-    for label, model in zip(labels, loaded, strict=True):
-        probe = ModelProbe(
-            label,
-            model,
-            subject.benchmark.grid,
+    files = [] if predictions is None else [FilesAnswerer(labels.pop(0), predictions, task.names, preset)]
+    counts = [*(each.maps for each in files), *(network.sources for network in loaded)]
+    maps = max(counts) if counts else task.sources()
+    networks = [
+        NetworkAnswerer(
+            told(label, network),
+            network,
+            task.benchmark.grid,
             maps=maps,
             single_frames=preset.call == "single-frames",
-            negatives=subject.benchmark.truth != "none",
+            negatives=task.benchmark.truth != "none",
         )
-        methods.append(probe)
-    return methods, maps
+        for label, network in zip(labels, loaded, strict=True)
+    ]
+    return [*files, *networks], maps
 
 
-def constant_for(subject: Subject, places: Places, maps: int, preset: Preset, folder: Path) -> Constant:
-    """The constant answer, chosen on val where there is one; the choice is kept with the scores.
+def constant_for(
+    task: Task,
+    request: Request,
+    maps: int,
+    preset: Preset,
+    folder: Path,
+    *,
+    tick: Callable[[int, int], None] | None = None,
+    say: Callable[[str], None] = print,
+) -> Constant:
+    """The constant answer, chosen on val where there is one, else on these scenes, whose media are not read for it.
 
     Args:
-        subject: What is scored.
-        places: Where its val split is.
+        task: What is scored.
+        request: Where its val split is.
         maps: How many maps it gives.
         preset: How it is scored.
-        folder: Where scores are kept.
+        folder: Where scores are kept, and the choice.
+        tick: Called with the number of scenes done and that of all.
+        say: Told where a val split that there should be cannot be read: the choice is then made on these scenes.
     """
-    scenes, chosen_on = subject.scenes, "these scenes"
-    if "split" in subject.benchmark.choices:
-        chosen_on = "val"
-        if places.options.split != "val":
-            truths = places.val().truths
-            scenes = Solos(truths, range(len(truths))) if subject.about["solo"] else truths
-    settings = {
-        "about": subject.about,
-        "preset": dataclasses.asdict(preset),
-        "maps": maps,
-        "chosen_on": chosen_on,
-        "scenes": len(scenes),
-    }
-    book = Scorebook(folder, settings)
-    if "choice" not in book:
-        book.add({"choice": choose_constant(scenes, subject.benchmark.grid, maps, preset, chosen_on).identity})
-    kept = book["choice"]
-    return Constant(tuple(kept["grid"]), tuple(kept["cells"]), kept["sigma_px"], kept["chosen_on"])
+
+    def choose(scenes: Sequence[Scene], chosen_on: str) -> Constant:
+        grid, about = task.benchmark.grid, task.about
+        return choose_constant(scenes, grid, maps, preset, chosen_on, folder=folder, about=about, tick=tick)
+
+    if "split" not in task.benchmark.choices:
+        return choose(task.truths, "these scenes")
+    if request.options.split == "val":
+        return choose(task.truths, "val")
+    try:
+        truths = request.val().open().truths
+        return choose(Solos(truths, range(len(truths))) if task.about["solo"] else truths, "val")
+    except DataError as error:
+        say(f"The constant answer is chosen on these scenes, because val cannot be read: {error.message}")
+        return choose(task.truths, "these scenes")
 
 
 def model_label(name: str) -> str:
@@ -231,6 +249,11 @@ def unique_labels(labels: list[str]) -> list[str]:
     ['first (1)', 'second', 'first (3)']
     """
     return [f"{label} ({place})" if labels.count(label) > 1 else label for place, label in enumerate(labels, 1)]
+
+
+def told(label: str, network: Network) -> str:
+    """A label that says what the network is given besides picture and sound, such as `mine (labels given)`."""
+    return f"{label} ({' and '.join(sorted(network.needs))} given)" if network.needs else label
 
 
 def _file_facts(folder: Path | str, seen: set[str], below: str = "") -> Iterator[tuple[str, int, int]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from soundwhere.data.benchmarks.scenes import Benchmark
-    from soundwhere.evaluation.evaluation import Evaluation
+    from soundwhere.evaluation.scoring import Evaluation
     from soundwhere.evaluation.summary import Summary
     from soundwhere.metrics.report import Table
 
@@ -59,8 +59,8 @@ def write_results(
         },
         "preset": asdict(evaluation.preset),
         "rows": {
-            name: {"kind": scores.row.kind, "method": scores.row.method, "pairs": len(scores.pairs)}
-            for name, scores in evaluation.scores.items()
+            str(row): {"kind": scores.kind, "method": row.method, "pairs": len(scores.pairs)}
+            for row, scores in evaluation.scores.items()
         },
         **summary.as_json(),
     }
@@ -72,13 +72,14 @@ def write_scene_scores(path: Path, evaluation: Evaluation) -> None:
 
     `scenes` has the names, `level_difference_db` is NaN where unknown, and `rows` has the names of the rows. Row r's
     pairs are `r/scene`, `r/source` and so on as in `PairScores`; `r/confidence` and `r/lit` have one value per scene,
-    `r/frames` and `r/solo` several (see `RowScores`). `area` is given for every pair of `area_scene` and `area_source`.
+    `r/frames`, `r/solo` and `r/sure` several (see `RowScores`). `area` is given for every pair of
+    `area_scene` and `area_source`.
     """
     facts = evaluation.facts
     places = [(scene, source) for scene, each in enumerate(facts) for source in range(len(each.areas))]
     arrays: dict[str, Any] = {
         "scenes": np.array(evaluation.names),
-        "rows": np.array(list(evaluation.scores)),
+        "rows": np.array(list(map(str, evaluation.scores))),
         "level_difference_db": np.array([each.level_difference_db for each in facts], dtype=np.float64),
         "area_scene": np.array([scene for scene, _ in places], dtype=np.int64),
         "area_source": np.array([source for _, source in places], dtype=np.int64),
@@ -86,7 +87,7 @@ def write_scene_scores(path: Path, evaluation: Evaluation) -> None:
     }
     for number, scores in enumerate(evaluation.scores.values()):
         columns = {name: column.numpy() for name, column in scores.pairs.columns().items()}
-        columns |= {"confidence": scores.confidence, "lit": scores.lit, "frames": scores.frames, "solo": scores.solo}
+        columns |= {name: getattr(scores, name) for name in ("confidence", "lit", "frames", "solo", "sure")}
         arrays |= {f"{number}/{name}": column for name, column in columns.items()}
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
