@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from soundwhere.analysis.convergence import PAPER as PAPER_CONVERGENCE
-from soundwhere.analysis.convergence import percents
+from soundwhere.analysis.convergence import gap, gap_table
 from soundwhere.analysis.protocols import box_truth
 from soundwhere.analysis.report import Report, rows_with_intervals
 from soundwhere.analysis.trained_rows import train_row
@@ -20,15 +20,15 @@ from soundwhere.constants import SOURCES
 from soundwhere.errors import DataError
 from soundwhere.evaluation.answerers import InputFreeAnswerer, NetworkAnswerer
 from soundwhere.evaluation.constant import Blobs
+from soundwhere.evaluation.published import find_published
 from soundwhere.evaluation.reading import views
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.summary import as_json
 from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.metrics.bootstrap import Interval, intervals, paired_differences
-from soundwhere.metrics.dominance import by_dominance
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.presets import find_preset, score
-from soundwhere.metrics.report import Table, figure_name, percent
+from soundwhere.metrics.report import Table, figure_name, figures_table, percent
 from soundwhere.training.run import stage_file
 
 if TYPE_CHECKING:
@@ -58,36 +58,18 @@ JUDGED: Final = "ciou@0.3"
 """The figure by which the paper's text compares rows."""
 
 
-@dataclass(frozen=True)
-class PaperRow:
-    """A line of the paper, in percent and in the order of `FIGURES`.
-
-    Attributes:
-        table: The paper's label of the table.
-        box: On VGGSound-Duet, boxes.
-        mask: On VGGSound-Duet-Mask.
-    """
-
-    table: str
-    box: tuple[float, float, float, float]
-    mask: tuple[float, float, float, float]
-
-    def figure(self, truth: str, name: str) -> float:
-        """One figure in percent; `truth` is `box` or `mask`."""
-        row = self.box if truth == "box" else self.mask
-        return row[FIGURES.index(name)]
-
-
-_OURS = PaperRow("tab:ablation", (52.96, 83.17, 53.27, 31.96), (39.30, 69.42, 33.59, 23.52))
 PAPER: Final = {
-    FULL: _OURS,
-    UNIFORM: PaperRow("tab:ablation", (37.23, 73.38, 28.94, 21.94), (27.39, 52.58, 16.15, 15.47)),
-    ALONE: PaperRow("tab:ablation", (38.65, 75.15, 32.66, 22.97), (28.93, 53.41, 18.84, 16.27)),
-    JOINT: PaperRow("tab:ablation", (45.17, 79.41, 41.84, 26.88), (32.71, 63.33, 25.62, 19.68)),
-    LITERAL: _OURS,  # the paper's own loss is the paper's full model
-    CROSS: PaperRow("tab:ablation", (35.68, 67.38, 26.69, 20.93), (26.00, 50.92, 17.40, 15.75)),
-    MINMAX: PaperRow("tab:ablation_algorithm1", (52.32, 83.06, 52.44, 31.67), (38.93, 69.38, 33.26, 23.40)),
+    FULL: "SCAV, full",
+    UNIFORM: "SCAV, uniform prior (a)",
+    ALONE: "SCAV, no stage 2 (b)",
+    JOINT: "SCAV, joint training (c)",
+    LITERAL: "SCAV, full",  # the paper's own loss is the paper's full model
+    CROSS: "SCAV, cross negatives (d)",
+    MINMAX: "SCAV, without Algorithm 1",
 }
+"""What the paper's tables call the rows."""
+TRUTHS: Final = {"mask": "vggsound-duet-mask", "box": "vggsound-duet"}
+"""The paper's benchmark for each kind of truth."""
 COMPARED: Final = (
     (FULL, UNIFORM),
     (FULL, ALONE),
@@ -206,6 +188,11 @@ def _both(rows: Mapping[str, Row], method: str) -> list[Row]:
     return [*own, *(row.under("shuffled") for row in own)]
 
 
+def paper_figure(name: str, truth: str, figure: str) -> float:
+    """The paper's figure of a row, in percent."""
+    return find_published(PAPER[name], TRUTHS[truth]).figures[figure]
+
+
 @dataclass(frozen=True)
 class Ordering:
     """Two rows and who is better.
@@ -236,7 +223,7 @@ def orderings(rows: Mapping[str, Scored], paper_loss: str = LITERAL) -> list[Ord
     for first, second in COMPARED:
         ahead = paper_loss if first == LITERAL else first
         if ahead in rows and second in rows:
-            paper = (PAPER[ahead].figure("mask", JUDGED) - PAPER[second].figure("mask", JUDGED)) / 100
+            paper = (paper_figure(ahead, "mask", JUDGED) - paper_figure(second, "mask", JUDGED)) / 100
             ours = paired_differences(rows[ahead].mask, rows[second].mask)[JUDGED]
             found.append(Ordering(ahead, second, paper, ours))
     return found
@@ -284,7 +271,7 @@ def ablation_results(rows: Mapping[str, Scored], paper_loss: str = LITERAL) -> R
                 "label": LABELS[name],
                 **as_json(figures),
                 "drop_cap": as_json(drops[name]),
-                "paper": asdict(PAPER[name]) if name in PAPER else None,
+                "paper": _paper(name) if name in PAPER else None,
             }
             for name, figures in scored.items()
         },
@@ -292,13 +279,19 @@ def ablation_results(rows: Mapping[str, Scored], paper_loss: str = LITERAL) -> R
         "sentence": ordering_sentence(found),
     }
     if ALONE in rows and len(rows[ALONE].mask) == 2 * len(set(rows[ALONE].mask.scene.tolist())):
-        table, gaps = _convergence(rows[ALONE])
-        tables.append(table)
-        values["selective_convergence"] = {"paper": PAPER_CONVERGENCE, **gaps}
+        gaps = {"masks": gap(rows[ALONE].mask), "boxes": gap(rows[ALONE].box)}
+        ours = {f"ours, {truth}": each for truth, each in gaps.items()}
+        tables.append(gap_table("Selective convergence of the shared stage 1", ours, _SCENES, _ANY_MAP))
+        values["selective_convergence"] = {"paper": PAPER_CONVERGENCE, **as_json(gaps)}
     tables.append(_orderings(found))
     shown = {LABELS[name]: {truth: cells[JUDGED] for truth, cells in each.items()} for name, each in scored.items()}
     axis = f"{figure_name(JUDGED)} (%)"
     return Report(tables, values, {"ablation": lambda: rows_with_intervals(shown, "Ablation", axis)})
+
+
+def _paper(name: str) -> dict[str, Any]:
+    figures = {truth: [paper_figure(name, truth, figure) for figure in FIGURES] for truth in TRUTHS}
+    return {"table": find_published(PAPER[name], TRUTHS["box"]).table, **figures}
 
 
 def _scores(scored: dict[str, dict[str, dict[str, Interval]]], drops: dict[str, Interval], truth: str) -> Table:
@@ -308,8 +301,8 @@ def _scores(scored: dict[str, dict[str, dict[str, Interval]]], drops: dict[str, 
         drop = (percent(drops[name]),) if masks else ()
         lines.append((LABELS[name], "ours", *(percent(truths[truth][figure]) for figure in FIGURES), *drop))
         if name in PAPER:
-            paper = (f"{PAPER[name].figure(truth, figure):.1f}" for figure in FIGURES)
-            lines.append(("", f"paper, {PAPER[name].table}", *paper, *(("-",) if masks else ())))
+            paper = (f"{paper_figure(name, truth, figure):.1f}" for figure in FIGURES)
+            lines.append(("", f"paper, {_paper(name)['table']}", *paper, *(("-",) if masks else ())))
     title = "Ablation, scored by masks" if masks else "Ablation, scored by the boxes of the masks"
     head = ("row", "whose", *map(figure_name, FIGURES), *(("drop CAP",) if masks else ()))
     return Table(title, head, tuple(lines), (_SCENES, *((_SWAPPED,) if masks else ()), _PAPER))
@@ -317,34 +310,17 @@ def _scores(scored: dict[str, dict[str, dict[str, Interval]]], drops: dict[str, 
 
 def _truths(rows: Mapping[str, Scored], scored: dict[str, dict[str, dict[str, Interval]]]) -> Table:
     """Box against mask: the same maps under both truths."""
-    lines = []
+    lines: dict[str, dict[str, Any]] = {}
     for name, figures in scored.items():
-        gain = paired_differences(rows[name].box, rows[name].mask)[JUDGED]
-        paper = PAPER.get(name)
-        theirs = "-" if paper is None else f"{paper.figure('box', JUDGED) - paper.figure('mask', JUDGED):+.1f}"
-        lines.append((LABELS[name], *(percent(figures[t][JUDGED]) for t in ("mask", "box")), percent(gain), theirs))
-    name = figure_name(JUDGED)
-    head = ("row", f"{name}, mask", f"{name}, box", "box - mask, ours", "box - mask, paper")
-    return Table("Box against mask", head, tuple(lines), (_SCENES,))
-
-
-def _convergence(alone: Scored) -> tuple[Table, dict[str, Any]]:
-    """Dominant against second source of the shared stage 1."""
-    columns = ("cap", "ciou@0.3", "auc")
-    lines: list[tuple[Any, ...]] = [
-        ("paper, tab:selective_convergence", source, *percents(figures))
-        for source, figures in PAPER_CONVERGENCE.items()
-    ]
-    values: dict[str, Any] = {}
-    for truth, pairs in {"masks": alone.mask, "boxes": alone.box}.items():
-        halves = dict(zip(("dominant", "second"), map(intervals, by_dominance(pairs)), strict=True))
-        values[truth] = as_json(halves)
-        lines += [
-            (f"ours, {truth}", source, *(percent(figures[column]) for column in columns))
-            for source, figures in halves.items()
-        ]
-    head = ("whose", "source", *map(figure_name, columns))
-    return Table("Selective convergence of the shared stage 1", head, tuple(lines), (_SCENES, _ANY_MAP)), values
+        theirs = [paper_figure(name, truth, JUDGED) for truth in ("box", "mask")] if name in PAPER else None
+        lines[LABELS[name]] = {
+            **{truth: figures[truth][JUDGED] for truth in TRUTHS},
+            "ours": paired_differences(rows[name].box, rows[name].mask)[JUDGED],
+            "paper": "-" if theirs is None else f"{theirs[0] - theirs[1]:+.1f}",
+        }
+    columns = {truth: f"{figure_name(JUDGED)}, {truth}" for truth in TRUTHS}
+    columns |= {whose: f"box - mask, {whose}" for whose in ("ours", "paper")}
+    return figures_table("Box against mask", lines, columns, _SCENES, first="row")
 
 
 def _orderings(found: list[Ordering]) -> Table:

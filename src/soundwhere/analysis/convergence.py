@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import numpy as np
@@ -21,13 +21,14 @@ from soundwhere.errors import ConfigError, DataError
 from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer, NetworkAnswerer, watched
 from soundwhere.evaluation.constant import Blobs
 from soundwhere.evaluation.page import new_figure
+from soundwhere.evaluation.published import find_published
 from soundwhere.evaluation.rows import FEATURE_NORM, Row
 from soundwhere.evaluation.scoring import evaluate
 from soundwhere.evaluation.summary import as_json
 from soundwhere.metrics.bootstrap import intervals, paired_differences
 from soundwhere.metrics.dominance import by_dominance, first_wins
 from soundwhere.metrics.presets import find_preset
-from soundwhere.metrics.report import Table, figure_name, percent
+from soundwhere.metrics.report import Cell, Table, figure_name, figures_table, percent
 from soundwhere.training.run import STEPS, stage_file
 
 if TYPE_CHECKING:
@@ -48,8 +49,11 @@ if TYPE_CHECKING:
     Curve = Sequence[tuple[int, dict[str, Figures]]]  # the gap at each step
 
 PAPER: Final = {
-    "dominant": {"cap": 0.6339, "ciou@0.3": 0.6170, "auc": 0.3782},
-    "second": {"cap": 0.1391, "ciou@0.3": 0.0362, "auc": 0.0812},
+    source: {
+        column: figure / 100
+        for column, figure in find_published(f"SCAV, stage 1, {source} source", "vggsound-duet").figures.items()
+    }
+    for source in ("dominant", "second")
 }
 """The paper's rows, on VGGSound-Duet."""
 COLUMNS: Final = ("cap", "ciou@0.3", "auc")
@@ -191,14 +195,13 @@ def kept_steps(run: Path) -> list[tuple[int, Path]]:
 
 
 def gap(pairs: PairScores) -> dict[str, Figures]:
-    """CAP, CIoU@0.3 and AUC of the dominant source, of the second, and the first minus the second, paired."""
+    """Every figure of the dominant source, of the second, and the first minus the second, paired."""
     dominant, second = by_dominance(pairs)
-    rows = {
+    return {
         "dominant": intervals(dominant),
         "second": intervals(second),
         "gap": paired_differences(dominant, second),
     }
-    return {name: {column: figures[column] for column in COLUMNS} for name, figures in rows.items()}
 
 
 def convergence_results(observations: Observations, curve: Curve = ()) -> Report:
@@ -213,12 +216,18 @@ def convergence_results(observations: Observations, curve: Curve = ()) -> Report
         "left_out": observations.left_out,
         "paper": PAPER,
         "gaps": as_json(gaps),
-        "predictors": {name: asdict(each) for name, each in predictors.items()},
+        "predictors": as_json(predictors),
         "agreements": [asdict(each) for each in agreed],
         "scene_names": list(observations.names),
         "left_wins": {name: each.tolist() for name, each in wins.items()},
     }
-    tables = [_gap_table(observations, gaps), predictor_table(predictors), agreement_table(agreed)]
+    counted = f"{len(observations.names)} scenes, {observations.left_out} left out without exactly two sources."
+    note = f"{counted} In percent, frame-wise, minmax-0.5. {SCENES}"
+    tables = [
+        gap_table("Dominant against second source", gaps, note, _ANY_MAP),
+        predictor_table(predictors),
+        agreement_table(agreed),
+    ]
     title, axis = "Dominant and second source", "CIoU@0.3 (%)"
     report = Report(tables, values, {"convergence": lambda: rows_with_intervals(shown, title, axis)})
     if curve:
@@ -228,33 +237,26 @@ def convergence_results(observations: Observations, curve: Curve = ()) -> Report
     return report
 
 
-def percents(figures: Mapping[str, float]) -> list[str]:
-    """The paper's figures in percent, in the order of the columns."""
-    return [f"{100 * figures[column]:.1f}" for column in COLUMNS]
-
-
-def _gap_table(observations: Observations, gaps: dict[str, dict[str, Figures]]) -> Table:
+def gap_table(title: str, gaps: Mapping[str, dict[str, Figures]], *notes: str) -> Table:
+    """The paper's gap and ours, by answer."""
     theirs = {**PAPER, "gap": {column: PAPER["dominant"][column] - PAPER["second"][column] for column in COLUMNS}}
-    lines: list[tuple[Any, ...]] = [
-        ("" if source == "gap" else "the paper, on VGGSound-Duet", source, *percents(each))
-        for source, each in theirs.items()
+    lines: list[tuple[Cell | str, ...]] = [
+        ("" if number else "the paper, on VGGSound-Duet", source, *(f"{100 * each[column]:.1f}" for column in COLUMNS))
+        for number, (source, each) in enumerate(theirs.items())
     ]
     for name, figures in gaps.items():
         for number, (source, cells) in enumerate(figures.items()):
             lines.append(("" if number else name, source, *(percent(cells[column]) for column in COLUMNS)))
-    counted = f"{len(observations.names)} scenes, {observations.left_out} left out without exactly two sources."
-    notes = (f"{counted} In percent, frame-wise, minmax-0.5. {SCENES}", _ANY_MAP)
-    head = ("answer", "source", *map(figure_name, COLUMNS))
-    return Table("Dominant against second source", head, tuple(lines), notes)
+    return Table(title, ("answer", "source", *map(figure_name, COLUMNS)), tuple(lines), notes)
 
 
 def _steps_table(curve: Curve) -> Table:
-    lines = tuple(
-        (str(step), *(percent(figures[source]["ciou@0.3"]) for source in figures), percent(figures["gap"]["cap"]))
+    rows = {
+        step: {**{source: figures[source]["ciou@0.3"] for source in figures}, "cap": figures["gap"]["cap"]}
         for step, figures in curve
-    )
-    head = ("step", "dominant, CIoU@0.3", "second, CIoU@0.3", "gap, CIoU@0.3", "gap, CAP")
-    return Table("The gap over the steps of stage 1", head, lines, (f"In percent. {SCENES}",))
+    }
+    columns = {source: f"{source}, CIoU@0.3" for source in ("dominant", "second", "gap")} | {"cap": "gap, CAP"}
+    return figures_table("The gap over the steps of stage 1", rows, columns, f"In percent. {SCENES}", first="step")
 
 
 def _gap_over_steps(curve: Curve) -> Figure:

@@ -21,7 +21,7 @@ from soundwhere.evaluation.summary import as_json
 from soundwhere.methods.files import load_model
 from soundwhere.metrics.listening import FramesFound, mean_interval
 from soundwhere.metrics.presets import find_preset
-from soundwhere.metrics.report import Table, percent
+from soundwhere.metrics.report import figures_table
 from soundwhere.training.checkpoint import read_progress
 from soundwhere.training.run import LATEST, stage_file
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from soundwhere.types import Scene
 
     Changes = dict[str, dict[str, Any]]
+    Values = NDArray[np.float64]
 
 FINE: Final = "14x14"
 _COMPACT: Final = {"audio": "compact", "audio_weights": "none"}
@@ -60,25 +61,16 @@ CHANGES: Final[dict[str, Changes]] = {
 
 
 @dataclass(frozen=True)
-class Hearing:
-    """How a stage 1 hears after some training, one value per scene.
+class Trained:
+    """A row that was trained.
 
     Attributes:
-        solo: Share of a scene's sounds whose peak lies in the right frame when heard alone.
-        frames: Whether the mixture's highest frames are the sounding ones; NaN where every frame sounds.
-        peak: Whether the mixture's peak lies in a sounding frame; NaN likewise.
+        hearing: What `hearing` found.
+        steps: Of the optimiser.
+        seconds: They took.
     """
 
-    solo: NDArray[np.float64]
-    frames: NDArray[np.float64]
-    peak: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """How a row hears, and how long it was trained."""
-
-    hearing: Hearing
+    hearing: dict[str, Values]
     steps: int
     seconds: float
 
@@ -127,7 +119,7 @@ def check_apart(scenes: Sequence[Scene]) -> None:
 
 def hearing(
     network: Network, scenes: Sequence[Scene], grid: Grid, tick: Callable[[int, int], None] | None = None
-) -> Hearing:
+) -> dict[str, Values]:
     """Ask a stage 1 where the sounds of scenes are, alone and mixed.
 
     Args:
@@ -135,36 +127,44 @@ def hearing(
         scenes: Whose sounds are known apart.
         grid: Rows and columns of frames in the pictures.
         tick: Called with the number of scenes done and that of all.
+
+    Returns:
+        For each scene: `solo`, the share of its sounds whose peak lies in the right frame when heard alone; `frames`,
+        whether the mixture's highest frames are the sounding ones; `peak`, whether its peak lies in one of them; NaN
+        where every frame sounds.
     """
     solo, mixed = Row("row", answer="solo sounds"), Row("row", answer="stage 1")
     asked = NetworkAnswerer("row", network, grid, rows=[solo, mixed])
     names = [str(number) for number in range(len(scenes))]
     found = evaluate(scenes, names, [asked], find_preset("scav"), grid, measures=("frames",), tick=tick).scores
     frames = dict(zip(FramesFound._fields, found[mixed].frames.T, strict=True))
-    return Hearing(found[solo].solo[:, 0], frames["by_peak"], frames["peak"])
+    return {"solo": found[solo].solo[:, 0], "frames": frames["by_peak"], "peak": frames["peak"]}
 
 
 def stage_one_results(rows: dict[str, Trained]) -> Report:
     """The table of all rows."""
-    lines, values = [], {}
-    for name, row in rows.items():
-        found = {measured: _mean(column) for measured, column in vars(row.hearing).items()}
-        lines.append((name, *map(percent, found.values()), str(row.steps), f"{row.seconds / 60:.1f}"))
-        known = {measured: cell and as_json(cell) for measured, cell in found.items()}
-        values[name] = {**known, "steps": row.steps, "seconds": row.seconds}
-    table = Table(
+    found = {name: {measured: _mean(each) for measured, each in row.hearing.items()} for name, row in rows.items()}
+    trained = {name: {"steps": str(row.steps), "minutes": f"{row.seconds / 60:.1f}"} for name, row in rows.items()}
+    columns = {
+        "solo": "solo peak (%)",
+        "frames": "frames right (%)",
+        "peak": "peak in a sounding frame (%)",
+        "steps": "steps",
+        "minutes": "minutes",
+    }
+    table = figures_table(
         "Stage 1",
-        ("changed", "solo peak (%)", "frames right (%)", "peak in a sounding frame (%)", "steps", "minutes"),
-        tuple(lines),
-        (
-            "Solo peak: hearing one source alone, the similarity peaks in that source's frame.",
-            "Frames right: hearing the mixture, the highest frames are exactly the sounding ones.",
-            "Intervals: 95 %, bootstrap over scenes. Minutes: those of the optimiser's steps.",
-        ),
+        {name: {**found[name], **trained[name]} for name in rows},
+        columns,
+        "Solo peak: hearing one source alone, the similarity peaks in that source's frame.",
+        "Frames right: hearing the mixture, the highest frames are exactly the sounding ones.",
+        "Intervals: 95 %, bootstrap over scenes. Minutes: those of the optimiser's steps.",
+        first="changed",
     )
+    values = {name: {**as_json(found[name]), "steps": row.steps, "seconds": row.seconds} for name, row in rows.items()}
     return Report([table], values)
 
 
-def _mean(values: NDArray[np.float64]) -> Interval | None:
+def _mean(values: Values) -> Interval | None:
     known = values[~np.isnan(values)]
     return mean_interval(known) if len(known) else None

@@ -11,7 +11,7 @@ from scipy.special import expit
 from soundwhere.analysis.report import SCENES
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.listening import mean_interval
-from soundwhere.metrics.report import Table, percent, plain
+from soundwhere.metrics.report import Table, figures_table, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,28 +37,7 @@ _AGREE = (
 )
 
 
-@dataclass(frozen=True)
-class Predictors:
-    """What goes with winning; None where scenes do not differ in it.
-
-    Attributes:
-        louder: How often the louder source wins, where levels differ by more than 0.5 dB.
-        larger: How often the larger source wins.
-        left: How often the left source wins.
-        odds_louder: By what the odds of winning are multiplied for a source 6 dB louder, all else equal.
-        odds_larger: The same for twice the area.
-        odds_left: The same for being left instead of right.
-    """
-
-    louder: Interval | None
-    larger: Interval | None
-    left: Interval
-    odds_louder: Interval | None
-    odds_larger: Interval | None
-    odds_left: Interval
-
-
-def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> Predictors:
+def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> dict[str, Interval | None]:
     """Win rates and a logistic regression of "the left source wins" on level and size, the intercept being the side.
 
     Args:
@@ -66,6 +45,11 @@ def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> P
         level_db: Level of the left source above the right one, shape (N,); NaN where that is unknown.
         doublings: log2 of the left source's area over the right one's, shape (N,).
         seed: Of the bootstrap over scenes.
+
+    Returns:
+        `louder` (where levels differ by more than 0.5 dB), `larger`, `left`: how often such a source wins;
+        `odds_louder`, `odds_larger`, `odds_left`: by what the odds of winning are multiplied for a source 6 dB louder,
+        of twice the area, left instead of right, all else equal. None where scenes do not differ in it.
     """
     level = np.nan_to_num(level_db)
     heard, sized = np.abs(level) > AUDIBLE_DB, doublings != 0
@@ -86,9 +70,12 @@ def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> P
         same = (wins == favoured)[among]
         return mean_interval(same.astype(np.float64), seed=seed) if len(same) else None
 
-    left = mean_interval(wins.astype(np.float64), seed=seed)
-    rates = rate(level > 0, heard), rate(doublings > 0, sized), left
-    return Predictors(*rates, odds.get("louder"), odds.get("larger"), odds["left"])
+    return {
+        "louder": rate(level > 0, heard),
+        "larger": rate(doublings > 0, sized),
+        "left": mean_interval(wins.astype(np.float64), seed=seed),
+        **{f"odds_{name}": odds.get(name) for name in ("louder", "larger", "left")},
+    }
 
 
 def logistic(table: Values, outcome: Wins) -> Values:
@@ -133,23 +120,23 @@ def agreement(first: str, second: str, wins: Wins, others: Wins, seed: int = 0) 
     return Agreement(first, second, share, chance, kappa)
 
 
-def _predictor_table(predictors: Mapping[str, Predictors]) -> Table:
-    lines = tuple(
-        (name, *map(percent, (p.louder, p.larger, p.left)), *map(plain, (p.odds_louder, p.odds_larger, p.odds_left)))
-        for name, p in predictors.items()
-    )
-    head = ("answer", "louder wins", "larger wins", "left wins", "odds, louder", "odds, larger", "odds, left")
-    return Table("What predicts which source wins", head, lines, (_ODDS,))
+def predictor_table(predictors: Mapping[str, Mapping[str, Interval | None]]) -> Table:
+    """What predicts which source wins."""
+    rates = {name: f"{name} wins" for name in ("louder", "larger", "left")}
+    odds = {f"odds_{name}": f"odds, {name}" for name in rates}
+    rows = {answer: {**found, **{key: plain(found[key]) for key in odds}} for answer, found in predictors.items()}
+    return figures_table("What predicts which source wins", rows, {**rates, **odds}, _ODDS)
 
 
-def _agreement_table(agreed: Sequence[Agreement]) -> Table:
-    lines = tuple(
-        (
-            f"{each.first} / {each.second}",
-            percent(each.share),
-            f"{100 * each.chance:.1f}",
-            "-" if each.kappa is None else f"{each.kappa:.2f}",
-        )
+def agreement_table(agreed: Sequence[Agreement]) -> Table:
+    """Whether the same source wins."""
+    rows = {
+        f"{each.first} / {each.second}": {
+            "share": each.share,
+            "chance": f"{100 * each.chance:.1f}",
+            "kappa": "-" if each.kappa is None else f"{each.kappa:.2f}",
+        }
         for each in agreed
-    )
-    return Table("Whether the same source wins", ("answers", "agree", "chance", "kappa"), lines, (_AGREE,))
+    }
+    columns = {"share": "agree", "chance": "chance", "kappa": "kappa"}
+    return figures_table("Whether the same source wins", rows, columns, _AGREE, first="answers")

@@ -69,8 +69,8 @@ def run(arguments: list[str]) -> int:
         return 0  # of torchrun's processes, the first one speaks
     say(f"wrote {file}")
     if options.report:
-        from soundwhere.evaluation.training_report import write_training_report
         from soundwhere.cli.terminal import print_tables
+        from soundwhere.evaluation.training_report import write_training_report
 
         page, tables = write_training_report(options.out)
         print_tables(tables)

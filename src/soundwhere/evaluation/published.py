@@ -50,6 +50,11 @@ def published(benchmark: str | None = None) -> list[Published]:
     return rows if benchmark is None else [row for row in rows if row.benchmark == benchmark]
 
 
+def find_published(method: str, benchmark: str) -> Published:
+    """The first line of the tables about a method on a benchmark."""
+    return next(row for row in published(benchmark) if row.method == method)
+
+
 def compare_published(
     benchmark: str, preset: Preset, scenes: int, ours: Mapping[str, Mapping[str, float]]
 ) -> tuple[Table | None, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -279,39 +279,18 @@ def _number(value: Any) -> float | None:
 
 def _fits_facts(line: Any) -> bool:
     """Whether a line that was read can be what `_facts` wrote."""
-    if not isinstance(line, list) or len(line) != len(fields(SceneFacts)):
+    try:
+        facts = SceneFacts(*line)
+        numbers = (*facts.areas, *(each for each in (*facts.columns, *facts.levels_db) if each is not None))
+        return all(type(each) in (int, float) for each in numbers) and all(type(k) is str for k in facts.mask_kinds)
+    except TypeError:
         return False
-    areas, columns, levels, kinds = line
-    return (
-        _are_numbers(areas)
-        and _are_numbers(columns, or_none=True)
-        and _are_numbers(levels, or_none=True)
-        and isinstance(kinds, list)
-        and all(isinstance(kind, str) for kind in kinds)
-    )
 
 
 def _fits_scores(line: Any) -> bool:
     """Whether a line that was read can be what `_lines` wrote."""
-    return isinstance(line, dict) and all(
-        isinstance(entry, dict)
-        and _are_numbers([entry.get("confidence", 0), entry.get("lit", 0)], or_none=True)
-        and _are_numbers(entry.get("sure", []), or_none=True)
-        and _are_numbers(entry.get("frames", [0] * _FRAMES), _FRAMES)
-        and _are_numbers(entry.get("solo", [0, 0]), 2)
-        and isinstance(entry.get("pairs", []), list)
-        and all(
-            _are_numbers(pair, len(fields(PairScores)) - 1, or_none=True)
-            and all(index is not None and -1 <= index < _MOST for index in pair[:2])
-            for pair in entry.get("pairs", [])
-        )
-        for entry in line.values()
-    )
-
-
-def _are_numbers(values: Any, count: int | None = None, or_none: bool = False) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) == (len(values) if count is None else count)
-        and all(isinstance(value, int | float) or (or_none and value is None) for value in values)
-    )
+    try:
+        pairs = [_collect("method", [entry]).pairs for entry in line.values()]
+        return all(((each.source >= -1) & (each.source < _MOST)).all() for each in pairs)
+    except (AttributeError, TypeError, ValueError, RuntimeError, OverflowError):
+        return False

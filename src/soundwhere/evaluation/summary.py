@@ -59,8 +59,8 @@ class Summary:
 
 def as_json(value: Any) -> Any:
     """Figures in dictionaries as JSON values: rows by their text, a pair of rows as `first - second`."""
-    if isinstance(value, Interval):
-        return asdict(value)
+    if value is None or isinstance(value, Interval):
+        return value and asdict(value)
     return {
         " - ".join(map(str, key)) if isinstance(key, tuple) else str(key): as_json(each) for key, each in value.items()
     }

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from soundwhere.metrics.listening import GATE
-from soundwhere.metrics.report import Cell, Table, figure_name, percent
+from soundwhere.metrics.report import Table, figure_name, figure_names, figures_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Mapping
 
-    from soundwhere.evaluation.rows import Row
     from soundwhere.evaluation.scoring import Evaluation
     from soundwhere.evaluation.summary import Figures, Summary
 
@@ -26,13 +25,26 @@ def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> l
         summary: Its figures.
         title: Of the main table.
     """
+    kinds = {row: scores.kind for row, scores in evaluation.scores.items()}
+    pairs = {f"{first} - {second}": figures for (first, second), figures in summary.differences.items()}
     tables = [
-        _scores(evaluation, summary, title),
-        _frames(evaluation, summary),
-        _solo_peaks(evaluation, summary),
-        _negatives(summary),
-        *_mask_kinds(evaluation, summary),
-        _differences(summary),
+        _scores(evaluation, summary, title, kinds),
+        _frames(summary, kinds),
+        _solo_peaks(evaluation, summary, kinds),
+        _negatives(summary, kinds),
+        *(
+            figures_table(f"Sources with {maker} masks only", rows, _names(rows), _INTERVALS, kinds=kinds)
+            for maker, rows in summary.mask_kinds.items()
+        ),
+        figures_table(
+            "Paired differences",
+            pairs,
+            _names(pairs),
+            "First minus second on the same scenes; an interval without 0 is more than the choice of scenes.",
+            _INTERVALS,
+            kinds=dict.fromkeys(pairs, "paired"),
+            signed=_names(pairs),
+        ),
     ]
     return [table for table in tables if table.rows]
 
@@ -42,99 +54,68 @@ def drop_figure(figures: Collection[str]) -> str:
     return "cap" if "cap" in figures else "auc"
 
 
-def _table(title: str, columns: Iterable[str], lines: Iterable[tuple[Cell | str, ...]], *notes: str) -> Table:
-    return Table(title, ("answer", "kind", *columns), tuple(lines), notes, groups=True)
+def _names(rows: Mapping[Any, Figures]) -> dict[str, str]:
+    return figure_names(next(iter(rows.values()), {}))
 
 
-def _figures(by_row: dict[Row, Figures]) -> list[str]:
-    return list(next(iter(by_row.values()), {}))
-
-
-def _scores(evaluation: Evaluation, summary: Summary, title: str) -> Table:
-    names = _figures(summary.scores)
-    column = drop_figure(names)
-    lines = [
-        (
-            str(row),
-            evaluation.scores[row].kind,
-            *(percent(figures[figure]) for figure in names),
-            percent(summary.drops.get(row, {}).get(column), signed=True),
-        )
-        for row, figures in summary.scores.items()
-    ]
+def _scores(evaluation: Evaluation, summary: Summary, title: str, kinds: Mapping[Any, str]) -> Table:
+    names = _names(summary.scores)
+    dropped = drop_figure(names)
+    rows = {
+        row: {**figures, "drop": summary.drops.get(row, {}).get(dropped)} for row, figures in summary.scores.items()
+    }
     preset = evaluation.preset
     how = (
         f"{len(evaluation.names)} scenes. Scored as {preset.name} ({preset.origin}): {preset.domain}, {preset.rule}, "
         f"{preset.matching} matching, {preset.upsampling} upsampling. In percent. {_INTERVALS}"
     )
     drop = (
-        f"drop: {figure_name(column)} with the scene's own sound minus with another's, paired; "
+        f"drop: {figure_name(dropped)} with the scene's own sound minus with another's, paired; "
         "a model whose drop is not above 0 does not listen."
     )
     made_by = Counter(kind for facts in evaluation.facts for kind in facts.mask_kinds)
     masks = "Masks: " + ", ".join(f"{count} {kind}" for kind, count in sorted(made_by.items())) + "."
+    columns = {**names, "drop": f"drop {figure_name(dropped)}"}
     notes = (how, drop, masks) if made_by else (how, drop)
-    return _table(title, (*map(figure_name, names), f"drop {figure_name(column)}"), lines, *notes)
+    return figures_table(title, rows, columns, *notes, kinds=kinds, signed={"drop"})
 
 
-def _frames(evaluation: Evaluation, summary: Summary) -> Table:
-    lines: list[tuple[Cell | str, ...]] = [
-        (str(row), evaluation.scores[row].kind, *(percent(found[key]) for key in ("by_peak", "by_mass", "peak")))
-        for row, found in summary.frames.items()
-    ]
-    if lines:
+def _frames(summary: Summary, kinds: Mapping[Any, str]) -> Table:
+    rows: dict[Any, Mapping[str, Any]] = {**summary.frames}
+    if rows:
         found = next(iter(summary.frames.values()))
         best, peak = (f"{100 * found[key].value:.1f}" for key in ("chance", "chance_peak"))
-        lines.append(("chance", "", best, best, peak))
-    columns = ("best frames, by peak", "best frames, by mass", "peak in a sounding frame")
+        rows["chance"] = {"by_peak": best, "by_mass": best, "peak": peak}
+    columns = {
+        "by_peak": "best frames, by peak",
+        "by_mass": "best frames, by mass",
+        "peak": "peak in a sounding frame",
+    }
     note = (
         "Share of scenes whose best frames are exactly the sounding ones, and whose highest peak lies in one of them."
     )
-    return _table("Sounding frames found among silent ones", columns, lines, note, _INTERVALS)
+    return figures_table("Sounding frames found among silent ones", rows, columns, note, _INTERVALS, kinds=kinds)
 
 
-def _solo_peaks(evaluation: Evaluation, summary: Summary) -> Table:
-    lines = [
-        (str(row), evaluation.scores[row].kind, percent(found["found"]), f"{100 * found['chance'].value:.1f}")
-        for row, found in summary.solo_peaks.items()
-    ]
+def _solo_peaks(evaluation: Evaluation, summary: Summary, kinds: Mapping[Any, str]) -> Table:
+    rows = {row: {**found, "chance": f"{100 * found['chance'].value:.1f}"} for row, found in summary.solo_peaks.items()}
     right = "the object that makes it" if evaluation.grid == (1, 1) else "the frame that it belongs to"
     note = f"Share of sources whose sound, heard alone, has the peak of its map in {right}."
-    return _table("Solo sounds, each heard alone", ("solo peak", "chance"), lines, note, _INTERVALS)
+    columns = {"found": "solo peak", "chance": "chance"}
+    return figures_table("Solo sounds, each heard alone", rows, columns, note, _INTERVALS, kinds=kinds)
 
 
-def _negatives(summary: Summary) -> Table:
-    keys = ("real_lit", "absent_lit", "real_confidence", "absent_confidence", "auroc")
-    lines = [
-        (str(row), "method", *(percent(found.get(key)) for key in keys))
-        for row, found in summary.negatives.items()
-        if found
-    ]
-    columns = ("lit, own sound", "lit, absent class", "confidence, own", "confidence, absent", "AUROC")
+def _negatives(summary: Summary, kinds: Mapping[Any, str]) -> Table:
+    rows = {row: found for row, found in summary.negatives.items() if found}
+    columns = {
+        "real_lit": "lit, own sound",
+        "absent_lit": "lit, absent class",
+        "real_confidence": "confidence, own",
+        "absent_confidence": "confidence, absent",
+        "auroc": "AUROC",
+    }
     note = (
         f"Share of the picture lit to at least {GATE:g}, and the highest value of the maps, with the scene's own sound "
         "and with one of classes that are not in the picture; AUROC of the confidence between the two (50 is chance)."
     )
-    return _table("Sound of absent classes", columns, lines, note, _INTERVALS)
-
-
-def _mask_kinds(evaluation: Evaluation, summary: Summary) -> list[Table]:
-    tables = []
-    for kind, by_row in summary.mask_kinds.items():
-        names = _figures(by_row)
-        lines = [
-            (str(row), evaluation.scores[row].kind, *(percent(figures[figure]) for figure in names))
-            for row, figures in by_row.items()
-        ]
-        tables.append(_table(f"Sources with {kind} masks only", map(figure_name, names), lines, _INTERVALS))
-    return tables
-
-
-def _differences(summary: Summary) -> Table:
-    names = list(next(iter(summary.differences.values()), {}))
-    lines = [
-        (f"{first} - {second}", "paired", *(percent(figures[figure], signed=True) for figure in names))
-        for (first, second), figures in summary.differences.items()
-    ]
-    note = "First minus second on the same scenes; an interval without 0 is more than the choice of scenes."
-    return _table("Paired differences", map(figure_name, names), lines, note, _INTERVALS)
+    return figures_table("Sound of absent classes", rows, columns, note, _INTERVALS, kinds=kinds)

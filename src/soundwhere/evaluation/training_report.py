@@ -25,7 +25,7 @@ from soundwhere.methods.files import load_model
 from soundwhere.metrics.bootstrap import intervals
 from soundwhere.metrics.dominance import by_dominance
 from soundwhere.metrics.presets import find_preset
-from soundwhere.metrics.report import Table, figure_name, percent, to_markdown
+from soundwhere.metrics.report import figure_names, figures_table, to_markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from soundwhere.evaluation.scoring import Evaluation
     from soundwhere.evaluation.summary import Figures
+    from soundwhere.metrics.report import Table
 
 SCENES: Final = 300
 SILENT: Final = 2  # things that are seen but not heard: pointing at any two things is right half of the time
@@ -66,7 +67,8 @@ def write_training_report(run: Path) -> tuple[Path, list[Table]]:
     both = replace(found, scores={row: scores for row, scores in found.scores.items() if row not in aside})
     summary = summarise_evaluation(both, constant)
     gaps = {each.label: _gaps(found, each.label) for each in seen}
-    tables = [*evaluation_tables(both, summary, "Both sources"), *map(_gap_table, gaps, gaps.values())]
+    tables = evaluation_tables(both, summary, "Both sources")
+    tables += [figures_table(_gap_title(name), rows, figure_names(COLUMNS)) for name, rows in gaps.items()]
     facts = {
         "data": f"made-up world, free layout, 2 sounding and {SILENT} silent things, seed {SPLIT_SEEDS['test']}",
         "split": "test (the constant answer was chosen on val)",
@@ -100,11 +102,6 @@ def _gaps(evaluation: Evaluation, name: str) -> dict[str, Figures]:
         if row in evaluation.scores
         for which, pairs in zip(("dominant", "second"), by_dominance(evaluation.scores[row].pairs), strict=True)
     }
-
-
-def _gap_table(name: str, rows: dict[str, Figures]) -> Table:
-    lines = tuple((label, *(percent(figures[column]) for column in COLUMNS)) for label, figures in rows.items())
-    return Table(_gap_title(name), ("answer", *map(figure_name, COLUMNS)), lines)
 
 
 def _gap_title(name: str) -> str:

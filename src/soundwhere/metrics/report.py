@@ -6,9 +6,11 @@ import html
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from soundwhere.metrics.bootstrap import Interval
 
 _NAMES: Final = {
@@ -90,6 +92,44 @@ def percent(interval: Interval | None, *, signed: bool = False) -> Cell:
     sign = "+" if signed else ""
     value, low, high = (f"{100 * number:{sign}.1f}" for number in (interval.value, interval.low, interval.high))
     return Cell(value, f"{low} to {high}", f"±{50 * (interval.high - interval.low):.1f}")
+
+
+def figures_table(
+    title: str,
+    rows: Mapping[Any, Mapping[str, Interval | Cell | str | None]],
+    columns: Mapping[str, str],
+    *notes: str,
+    first: str = "answer",
+    kinds: Mapping[Any, str] | None = None,
+    signed: Collection[str] = (),
+) -> Table:
+    """A table of shares, a line for each row.
+
+    Args:
+        title: What it shows.
+        rows: Figures by row; a dash stands for one that is not there.
+        columns: Which figures, and what they are called.
+        notes: What a reader has to know.
+        first: What the rows are.
+        kinds: A word about each row, by which rows belong together.
+        signed: Figures that are differences.
+    """
+    lines = []
+    for row, figures in rows.items():
+        words = [str(row)] if kinds is None else [str(row), kinds.get(row, "")]
+        values = {key: figures.get(key) for key in columns}
+        cells = [
+            each if isinstance(each, str | Cell) else percent(each, signed=key in signed)
+            for key, each in values.items()
+        ]
+        lines.append((*words, *cells))
+    head = (first, *columns.values()) if kinds is None else (first, "kind", *columns.values())
+    return Table(title, head, tuple(lines), notes, groups=kinds is not None)
+
+
+def figure_names(figures: Iterable[str]) -> dict[str, str]:
+    """Figures and what tables call them."""
+    return {figure: figure_name(figure) for figure in figures}
 
 
 def plain(interval: Interval | None) -> Cell:
