@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from soundwhere.config import MethodConfig
     from soundwhere.methods.method import Method
 
-METHODS: dict[str, str] = {
+METHODS: dict[str, str | Method] = {
     "scav": "soundwhere.methods.scav.method",
 }
-"""Modules by the family of method; each has a `METHOD`. To add one: docs/extending.md."""
+"""Methods by family: a module that has a `METHOD`, or the method itself. To add one: docs/extending.md."""
 
 NAMES: dict[str, str] = {
     "scav-r18": "scav",
@@ -43,18 +43,19 @@ def find_method(family: str) -> Method:
     """A method by the name of its family."""
     if family not in METHODS:
         raise ConfigError(f"There is no method {family!r}.", f"Choose one of: {', '.join(METHODS)}.")
-    method: Method = importlib.import_module(METHODS[family]).METHOD
+    found = METHODS[family]
+    method: Method = importlib.import_module(found).METHOD if isinstance(found, str) else found
     return method
 
 
 def named_config(name: str, where: str = "") -> MethodConfig:
     """The configuration of a named model; `where` says in errors which file asked for it."""
     family = NAMES.get(name, name)
-    if family not in METHODS:
+    if family not in METHODS or name not in find_method(family).named:
         place = f"{where}: there" if where else "There"
         raise ConfigError(
             f"{place} is no model named {name!r}.",
-            f"Choose one of: {', '.join(sorted({*NAMES, *METHODS} - {'scav'}))}.",
+            f"Choose one of: {', '.join([*NAMES, *(name for name in METHODS if name != 'scav')])}.",
         )
     config: MethodConfig = find_method(family).named[name]
     return config
