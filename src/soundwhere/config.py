@@ -101,7 +101,7 @@ class DataConfig:
     """Share of stage 2's scenes in which one sound is silent or its source not shown (teacher `strength` only)."""
     interference: float = 0.0
     """Share of single clips heard with the quieter sound of another, which is not shown."""
-    level: Literal["equal", "as-recorded"] = "equal"
+    level: Literal["equal-rms", "as-recorded"] = "equal-rms"
     """Made mixtures of clips: scale every source to one RMS before they are summed, or sum waveforms as they are."""
     gain_db: float = 6.0
     """Each source's level is then changed by a gain drawn within plus or minus this."""

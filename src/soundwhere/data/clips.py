@@ -1,9 +1,9 @@
-"""Single-source clips: a picture and the sound that came with it. No labels."""
+"""Single-source clips: a picture and the sound that came with it. Labels only where they are asked for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class ClipSource(Protocol):
 
     def sound(self, index: int, rng: np.random.Generator | None = None) -> Waveform:
         """3 s of the sound, shape (66150,): a random part with `rng`, the middle without."""
+
+
+@runtime_checkable
+class KnowsKinds(Protocol):
+    """A `ClipSource` that can tell classes, if it is asked to."""
+
+    @property
+    def kinds(self) -> Sequence[str] | None:
+        """The class of every clip; None if it was not read or is not known."""
 
 
 class StoredClip(Protocol):
@@ -108,8 +117,9 @@ class VideoClip:
 class Clips:
     """A `ClipSource` of clips on disk; recordings stay in memory in half precision (66 dB above its rounding noise)."""
 
-    def __init__(self, clips: Sequence[StoredClip]) -> None:
+    def __init__(self, clips: Sequence[StoredClip], kinds: Sequence[str] | None = None) -> None:
         self._clips = clips
+        self.kinds = kinds
 
     def __len__(self) -> int:
         return len(self._clips)

@@ -64,20 +64,17 @@ class RealDuet:
                 "Give the folder of the real-duet set: --root to train, --data to evaluate.",
             )
 
-    def clips(self, split: Split) -> Clips:
-        """The single-source clips of a split. Opens `clips.csv` only, and of it no labels."""
+    def clips(self, split: Split, labels: bool = False) -> Clips:
+        """The single-source clips of a split. Opens `clips.csv` only, and of it no labels unless they are asked for."""
         wanted = split.split("+")
-        rows = read_table(self.root / "clips.csv", ("split", "image", "audio"))
-        clips = [
-            StillClip.of(row.file(row["image"]), row.file(row["audio"]), self.root)
-            for row in rows
-            if row["split"] in wanted
-        ]
+        columns = ("split", "image", "audio", *(("class",) if labels else ()))
+        rows = [row for row in read_table(self.root / "clips.csv", columns) if row["split"] in wanted]
+        clips = [StillClip.of(row.file(row["image"]), row.file(row["audio"]), self.root) for row in rows]
         if not clips:
             raise DataError(
                 f"{self.root / 'clips.csv'} has no clips of the split {split!r}.", "Copy the data set again."
             )
-        return Clips(clips)
+        return Clips(clips, [row["class"] for row in rows] if labels else None)
 
     def scenes(self, name: SceneList, frame_px: int = FRAME_PX, order: Order = "side-by-side") -> RealDuetScenes:
         """The scenes of a list, for scoring, in its order.

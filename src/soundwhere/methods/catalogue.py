@@ -86,12 +86,12 @@ def base_config(section: dict[str, Any], where: str) -> MethodConfig:
     if isinstance(family, str):
         method = find_method(family)
         named: MethodConfig | None = method.named.get(name) if isinstance(name, str) else None
-        return named if named is not None else method.config()  # type: ignore[no-any-return] # a MethodConfig
+        return named if named is not None else method.config()
     return named_config(name if isinstance(name, str) else DEFAULT, where)
 
 
 def upgraded(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings in the sections of format 1 ([model], [loss], [data], [train]), of SCAV alone, moved to those of today."""
+    """Settings in the sections of format 1 ([model], [loss], [data], [train]), which knew SCAV alone, in those of today."""
     sections = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
     old = [sections.pop(name, {}) for name in ("model", "loss")]
     moved = {name: value for section in old if isinstance(section, dict) for name, value in section.items()}

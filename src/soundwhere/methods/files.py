@@ -147,7 +147,8 @@ def start_from(model: Network, path: Path) -> None:
     other = read_model(path)
     if other.config.family != model.config.family:
         raise CheckpointError(
-            f"{path} holds a model of the method {other.config.family!r}, but {model.config.family!r} is to be trained.",
+            f"{path} holds a model of the method {other.config.family!r}, "
+            f"but {model.config.family!r} is to be trained.",
             "Give a model of the same method, or leave out --from.",
         )
     try:

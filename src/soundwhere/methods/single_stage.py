@@ -9,7 +9,8 @@ from torch import nn
 
 from soundwhere import constants
 from soundwhere.config import MethodConfig, require
-from soundwhere.methods.method import Needs, Phase, Schedule
+from soundwhere.data.training_scenes import Needs
+from soundwhere.methods.method import Phase, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
