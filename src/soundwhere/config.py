@@ -1,4 +1,4 @@
-"""Settings of a run, as frozen dataclasses whose defaults are the paper's; read from TOML and flags, saved in checkpoints.
+"""Settings of a run, as frozen dataclasses; read from TOML and flags, saved in checkpoints.
 
 What a method can be told is in its own room (`methods/`); here is what every run has.
 

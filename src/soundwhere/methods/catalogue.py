@@ -91,7 +91,7 @@ def base_config(section: dict[str, Any], where: str) -> MethodConfig:
 
 
 def upgraded(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings in the sections of format 1 ([model], [loss], [data], [train]), which knew SCAV alone, in those of today."""
+    """Settings in the sections of format 1 ([model], [loss], [data], [train]: SCAV alone), in those of today."""
     sections = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
     old = [sections.pop(name, {}) for name in ("model", "loss")]
     moved = {name: value for section in old if isinstance(section, dict) for name, value in section.items()}

@@ -166,6 +166,11 @@ class Network(HubFormat, nn.Module, ABC):
         return int(self.visual.stride)  # type: ignore[arg-type] # every visual encoder knows it
 
     @property
+    def note(self) -> str:
+        """What a row of a table has to say about its answer, such as `same map twice`."""
+        return ""
+
+    @property
     def device(self) -> torch.device:
         """Where it computes."""
         return next(self.parameters()).device
