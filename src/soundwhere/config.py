@@ -78,14 +78,16 @@ class MethodConfig:
 class DataConfig:
     """What is trained on. Labels are never read."""
 
-    source: Literal["synthetic", "real-duet", "folder"] = "synthetic"
-    """The made-up world, the real-duet set, or a folder of videos."""
+    source: Literal["synthetic", "real-duet", "wide-duet", "folder"] = "synthetic"
+    """The made-up world, real-duet, wide-duet (with its videos), or a folder of videos."""
     root: Path | None = None
-    """Folder of the data set (real-duet, folder)."""
+    """Folder of the data set (all but the made-up world)."""
     mixtures: Literal["made", "native"] = "made"
     """Make mixtures from single clips, or take videos with several sources as they are."""
     split: Literal["train", "train+val"] = "train"
-    """real-duet: the clips to train on; a final model may take those of val too."""
+    """real-duet, wide-duet: the clips to train on; a final model may take those of val too."""
+    left_out: Literal["none", "first", "second"] = "none"
+    """wide-duet: train without the first or the second collection of the classes that have recordings of two."""
     made_up: int = 0
     """Things of the made-up world, each with its sound, that join the clips."""
     layouts: tuple[Literal["side-by-side", "stacked", "grid", "pasted"], ...] = ("side-by-side",)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from soundwhere.constants import FRAME_PX
-from soundwhere.data.clips import KnowsKinds, Together
+from soundwhere.data.clips import Clips, KnowsKinds, Together
 from soundwhere.data.features import FeatureCache
 from soundwhere.data.folder import FolderClips
 from soundwhere.data.mixtures import Mixtures, NativeScenes, PoolPictures
@@ -213,13 +213,20 @@ def make_clips(data: DataConfig, frame_px: int = FRAME_PX, labels: bool = False)
     else:
         if data.mixtures == "native":
             raise ConfigError(
-                "real-duet has single-source clips, no native mixtures.",
+                f"{data.source} has single-source clips, no native mixtures.",
                 "Use --mixtures made, or --source folder with videos of several sources.",
             )
-        clips = RealDuet(root).clips(data.split, labels)
+        clips = _photos_and_sounds(RealDuet(root), data, labels)
     if data.made_up:
         return Together(clips, WorldClips(World(_MADE_UP_SEED, (frame_px, frame_px)), data.made_up))
     return clips
+
+
+def _photos_and_sounds(data_set: RealDuet, data: DataConfig, labels: bool) -> ClipSource:
+    clips = data_set.clips(data.split, labels, None if data.left_out == "none" else data.left_out)
+    if data.source == "real-duet" or labels:  # the labels of videos are not the classes of photos
+        return clips
+    return Together(clips, Clips(data_set.videos(data.split)))
 
 
 def data_root(data: DataConfig) -> Path:
