@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import av
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
@@ -25,6 +32,21 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the real clips and weights in {folder.name}/ beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def documented() -> Callable[[str], ModuleType]:
+    """The complete examples of docs/extending.md as modules: `documented("toy.py")`."""
+    text = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+    blocks = dict(re.findall(r'```python title="([\w.]+)"\n(.*?)```', text, re.DOTALL))
+
+    def load(name: str) -> ModuleType:
+        module = ModuleType(name.removesuffix(".py"))
+        sys.modules[module.__name__] = module  # where dataclasses look their module up
+        exec(compile(blocks[name], name, "exec"), module.__dict__)
+        return module
+
+    return load
 
 
 @pytest.fixture(scope="session")

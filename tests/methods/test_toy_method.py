@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,24 +16,18 @@ from soundwhere.methods.files import load_model, read_tensors, start_from
 from soundwhere.training.run import train
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
     from types import ModuleType
 
 
 @pytest.fixture(scope="module")
-def toy() -> Iterator[ModuleType]:
-    """The method, in the catalogue as long as the tests run."""
-    spec = importlib.util.spec_from_file_location("toy", Path(__file__).with_name("toy.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules["toy"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+def toy(documented: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
+    """The method of docs/extending.md, in the catalogue as long as the tests run."""
+    module = documented("toy.py")
     METHODS["toy"] = module.METHOD
     yield module
-    del METHODS["toy"], sys.modules["toy"]
+    del METHODS["toy"]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from soundwhere.bench.plain_loop import plain_video
 from soundwhere.errors import SoundwhereError
 from soundwhere.files import write_json
 from soundwhere.inference.folder import finished_folder
-from soundwhere.inference.formats import FORMATS
+from soundwhere.inference.formats import FILES
 from soundwhere.inference.page import put_page
 from soundwhere.inference.player import player_data
 from soundwhere.serve.jobs import PLAYER, RESULT
@@ -50,7 +50,7 @@ def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell
     result = localiser.localise_footage(footage, _Progress(tell, "localising"))
     data, plain = player_data(result), plain_video(footage, folder)
     with finished_folder(folder / RESULT, overwrite=True) as temporary:
-        others = tuple(form for form in FORMATS if form != "html")
+        others = tuple(form for form in FILES if form != "html")
         write_formats(result, temporary, others, _Progress(tell, "writing"))
         put_page(data, plain, temporary)
     write_json(folder / PLAYER, {**data, "plain": str(plain.path), "plain_start_s": plain.start_s})

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from soundwhere.config import Config, DataConfig, TrainConfig
 from soundwhere.errors import ConfigError
@@ -18,34 +17,17 @@ from soundwhere.models.encoders import VISUAL
 from soundwhere.training.run import train
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from types import ModuleType
 
-
-class TinyViT(nn.Module):
-    """Patches of 14 pixels, two layers of attention between them, and features of either sign."""
-
-    channels = 32
-    stride = 14
-    signed = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches = nn.Conv2d(3, self.channels, self.stride, self.stride)
-        layer = nn.TransformerEncoderLayer(self.channels, 4, 64, dropout=0.0, batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-
-    def forward(self, image: Tensor) -> Tensor:
-        """Image (B, 3, H, W) to features (B, 32, H/14, W/14)."""
-        patches = self.patches(image)
-        refined: Tensor = self.layers(patches.flatten(2).transpose(1, 2))
-        return refined.transpose(1, 2).reshape(patches.shape)
+    from torch import nn
 
 
 @pytest.fixture(autouse=True)
-def in_the_catalogue() -> Iterator[None]:
-    VISUAL["tiny-vit"] = TinyViT
-    yield
+def encoder(documented: Callable[[str], ModuleType]) -> Iterator[type[nn.Module]]:
+    """The encoder of docs/extending.md, in the catalogue as long as a test runs."""
+    yield documented("tiny_vit.py").TinyViT
     del VISUAL["tiny-vit"]
 
 
@@ -85,10 +67,10 @@ def test_frames_that_it_cannot_cut_are_refused() -> None:
     assert "14" in caught.value.remedy
 
 
-def test_both_stages_train_and_a_clip_is_localised(tmp_path: Path, clip_path: Path) -> None:
+def test_both_stages_train_and_a_clip_is_localised(tmp_path: Path, clip_path: Path, encoder: type[nn.Module]) -> None:
     train(Config(CONFIG, DataConfig(scenes=8, silent=1), TrainConfig(device="cpu")), tmp_path)
     model = load_model(tmp_path)
-    assert isinstance(model.visual, TinyViT)
+    assert isinstance(model.visual, encoder)
     result = Localiser(tmp_path, "cpu", fps=2).localise(clip_path)
     assert result.maps.shape == (4, 2, 4, 6)  # 96 x 64 pixels seen as 84 x 56
 
