@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from soundwhere.models.registry import load_model
 
 from soundwhere.analysis import ablation
 from soundwhere.analysis.ablation import RowScores, ablation_rows, score_rows, train_row, train_stage_one
@@ -13,15 +14,14 @@ from soundwhere.analysis.convergence import PAPER as PAPER_CONVERGENCE
 from soundwhere.config import Config, DataConfig, LossConfig, TrainConfig, model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.evaluation.answers import model_answer, scene_batch, upsample
-from soundwhere.training.checkpoint import read_progress
-from soundwhere.training.run import LATEST
 from soundwhere.errors import ConfigError
+from soundwhere.evaluation.answers import model_answer, scene_batch, upsample
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.pairs import PairScores
 from soundwhere.metrics.protocols import frame_wise
-from soundwhere.methods.scav.peeling import peel
-from soundwhere.models.registry import load_model
-from soundwhere.methods.scav.model import SCAV
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.training.run import LATEST
 
 if TYPE_CHECKING:
     from pathlib import Path

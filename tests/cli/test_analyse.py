@@ -14,9 +14,9 @@ from soundwhere.cli.main import run
 from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.metrics.presets import PRESETS
-from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ import pytest
 from soundwhere import __version__
 from soundwhere.cli import analyse, bench, main
 from soundwhere.cli.options import parse as options_of
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.errors import ConfigError
+from soundwhere.methods.scav.config import SCAVConfig
 
 HELP = """
 import sys

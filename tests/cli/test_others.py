@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from soundwhere.bench.localising import write_clip
 from soundwhere.cli.demo import compare
 from soundwhere.cli.main import run
 from soundwhere.cli.serve import _key as serve_key
-from soundwhere.methods.scav.config import NAMED
 from soundwhere.data.synthetic.movie import MovieTruth, ThingTruth
 from soundwhere.errors import ConfigError
-from soundwhere.bench.localising import write_clip
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.result import Answer, Result
 from soundwhere.inference.settings import Settings
 from soundwhere.media.video import probe
 from soundwhere.methods.files import read_model
+from soundwhere.methods.scav.config import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,8 +1,7 @@
 import pytest
 import torch
-from torch.nn import functional as F
-
 from soundwhere.data.strength import feature_strength
+from torch.nn import functional as F
 
 
 def encode(images: torch.Tensor) -> torch.Tensor:

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from soundwhere.config import Config, DataConfig, TrainConfig
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.data.training_scenes import make_clips, make_draws
 from soundwhere.errors import ConfigError, DataError
+from soundwhere.methods.scav.config import SCAVConfig
 
 
 class Model(nn.Module):

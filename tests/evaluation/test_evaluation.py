@@ -11,6 +11,7 @@ from soundwhere.config import model_config
 from soundwhere.data.selection import Solos
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
+from soundwhere.errors import DataError
 from soundwhere.evaluation.answers import model_scale, scene_batch
 from soundwhere.evaluation.constant import SIGMAS_PX, Constant, choose_constant
 from soundwhere.evaluation.evaluate import model_answer, stage_one_answer
@@ -18,13 +19,12 @@ from soundwhere.evaluation.evaluation import Evaluation, evaluate
 from soundwhere.evaluation.probes import InputFreeProbe, ModelProbe, OwnProbe, Row, View, weights_digest
 from soundwhere.evaluation.summary import summarise_evaluation
 from soundwhere.evaluation.tables import evaluation_tables
-from soundwhere.errors import DataError
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import summarise
 from soundwhere.metrics.presets import PRESETS
 from soundwhere.metrics.protocols import frame_wise
-from soundwhere.methods.scav.peeling import peel
-from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from soundwhere.evaluation.predictions import Predictions
 from soundwhere.errors import DataError
+from soundwhere.evaluation.predictions import Predictions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from soundwhere.cli.main import run
-from soundwhere.methods.scav.config import NAMED
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.inference.export import ANSWERS, TOLERANCE, export_onnx
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.runtimes import Compiled, fold_norms, load
-from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.config import NAMED
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from pathlib import Path

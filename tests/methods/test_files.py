@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import save_file
 
 from soundwhere.errors import CheckpointError, OutputError, SoundwhereError
-from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import (
     load_weights,
     read_facts,
@@ -25,6 +24,7 @@ from soundwhere.methods.files import (
     start_from,
     write_model,
 )
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from soundwhere.methods.scav.config import SCAVConfig

@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from soundwhere.config import Thresholds
-from soundwhere.methods.catalogue import named_config
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.errors import CheckpointError, ConfigError
+from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import load_model
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.types import Batch
 

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from soundwhere.methods.scav.config import NAMED
 from soundwhere.errors import CheckpointError
 from soundwhere.methods import files as registry
-from soundwhere.methods.files import load_model, model_file
+from soundwhere.methods.files import load_model, model_file, sha256, write_model
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV
-from soundwhere.methods.files import sha256, write_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from soundwhere.errors import CheckpointError
+from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.stages import Objective
 from soundwhere.training.checkpoint import Progress, read_progress, restore, save_checkpoint
 from soundwhere.training.loop import make_optimiser
-from soundwhere.errors import CheckpointError
-from soundwhere.methods.scav.stages import Objective
-from soundwhere.methods.scav.model import SCAV
-from soundwhere.methods.files import write_model
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:

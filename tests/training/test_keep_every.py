@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from soundwhere.training.run import train
 from soundwhere.errors import ConfigError
 from soundwhere.methods.files import MODEL_PREFIX, read_tensors
+from soundwhere.training.run import train
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,18 +12,19 @@ import pytest
 import torch
 from PIL import Image
 
+from soundwhere.errors import ConfigError
+from soundwhere.methods.files import read_facts, read_model, read_tensors
 from soundwhere.training import run as module
 from soundwhere.training.checkpoint import Progress, read_progress
 from soundwhere.training.run import train
-from soundwhere.errors import ConfigError
-from soundwhere.methods.files import read_facts, read_model, read_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from soundwhere.config import Config
     from soundwhere.data.strength import StrengthPairs
+
+    from soundwhere.config import Config
     from soundwhere.methods.scav.strength import StrengthHead
 
 

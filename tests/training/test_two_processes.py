@@ -14,13 +14,13 @@ from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from soundwhere.config import Config, DataConfig, TrainConfig
-from soundwhere.methods.catalogue import named_config
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.distributed import all_reduce_sum
-from soundwhere.training.run import train
-from soundwhere.methods.scav.stages import Objective
-from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import read_tensors
+from soundwhere.methods.scav.config import SCAVConfig
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.stages import Objective
+from soundwhere.training.run import train
 from soundwhere.types import Batch
 
 MODEL = replace(named_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)

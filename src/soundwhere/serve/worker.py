@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soundwhere.bench.plain_loop import plain_video
 from soundwhere.errors import SoundwhereError
 from soundwhere.files import write_json
+from soundwhere.inference.browser_video import browser_video
 from soundwhere.inference.folder import finished_folder
 from soundwhere.inference.formats import FILES
 from soundwhere.inference.page import put_page
@@ -48,7 +48,7 @@ def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell
 
     footage = Footage.open(clip, name=name)
     result = localiser.localise_footage(footage, _Progress(tell, "localising"))
-    data, plain = player_data(result), plain_video(footage, folder)
+    data, plain = player_data(result), browser_video(footage, folder)
     with finished_folder(folder / RESULT, overwrite=True) as temporary:
         others = tuple(form for form in FILES if form != "html")
         write_formats(result, temporary, others, _Progress(tell, "writing"))

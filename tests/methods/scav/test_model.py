@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from soundwhere.methods.catalogue import named_config
+from soundwhere.methods.files import write_model
 from soundwhere.methods.scav.config import NAMED, SCAVConfig
 from soundwhere.methods.scav.model import SCAV
-from soundwhere.methods.files import write_model
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:

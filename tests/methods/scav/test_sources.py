@@ -6,11 +6,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from soundwhere.models.peeling import answer, localise_sources, share_out
 
 from soundwhere.methods.scav.config import NAMED
-from soundwhere.models.peeling import answer, localise_sources, share_out
-from soundwhere.methods.scav.prior import normalise_range
 from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.prior import normalise_range
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss, source_loss
-from soundwhere.methods.scav.stages import Objective, Stage
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.stages import Objective, Stage
 from soundwhere.models.similarity import prepare
 
 if TYPE_CHECKING:

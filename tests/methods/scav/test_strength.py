@@ -1,8 +1,7 @@
 import numpy as np
 import torch
 
-from soundwhere.methods.scav.strength import STEPS, fit_strength
-from soundwhere.methods.scav.strength import StrengthHead
+from soundwhere.methods.scav.strength import STEPS, StrengthHead, fit_strength
 
 CHANNELS = 12
 

@@ -12,7 +12,7 @@ from soundwhere.data.benchmarks.instruments import VGGSoundInstruments
 from soundwhere.data.benchmarks.media import MediaFolder
 from soundwhere.data.benchmarks.music import Music, MusicAVGN
 from soundwhere.data.benchmarks.music_synthetic import MusicSynthetic
-from soundwhere.data.benchmarks.plain import PlainFolder
+from soundwhere.data.benchmarks.scene_folder import SceneFolder
 from soundwhere.data.benchmarks.scenes import Benchmark, Level
 from soundwhere.data.benchmarks.silent import SilentNegatives
 from soundwhere.data.benchmarks.vggsound import VGGSoundLists
@@ -296,6 +296,6 @@ BENCHMARKS: Final[dict[str, Entry]] = {
         "SLAVC's pictures without what sounds; maps should stay dark",
         lambda p, o: SilentNegatives(p.annotations).benchmark(p.media, o.level),
     ),
-    "folder": Entry("your own scenes: a folder with scenes.csv", lambda p, o: PlainFolder(p.root).benchmark(o.level)),
+    "folder": Entry("your own scenes: a folder with scenes.csv", lambda p, o: SceneFolder(p.root).benchmark(o.level)),
 }
 """Every benchmark by name."""

@@ -34,7 +34,7 @@ _COLUMNS = ("id", "image", "audio", "sounds", "masks", "silent_masks", "boxes", 
 
 
 @dataclass(frozen=True)
-class _PlainRecord:
+class _FolderRecord:
     """A line of the list, with its files found."""
 
     name: str
@@ -96,7 +96,7 @@ class _PlainRecord:
 class PlainScenes(Sequence[Scene]):
     """Scenes of a plain folder, read when asked for."""
 
-    def __init__(self, records: Sequence[_PlainRecord], level: Level, blank: bool = False) -> None:
+    def __init__(self, records: Sequence[_FolderRecord], level: Level, blank: bool = False) -> None:
         self._records = records
         self._level = level
         self._blank = blank
@@ -115,7 +115,7 @@ class PlainScenes(Sequence[Scene]):
         return record.blank() if self._blank else record.scene(self._level)
 
 
-class PlainFolder:
+class SceneFolder:
     """A folder with `scenes.csv`, whose first line names the columns; paths are relative to the folder.
 
     | column | | |
@@ -236,7 +236,7 @@ def _absent(row: Row) -> list[str]:
     return [name for name in names if not (row.table.parent / name).is_file()]
 
 
-def _record(row: Row) -> _PlainRecord:
+def _record(row: Row) -> _FolderRecord:
     files = {column: tuple(row.file(name) for name in names) for column, names in _files(row).items()}
     sounds = files.get("sounds") or files.get("audio", ())
     masks = files["masks"]
@@ -252,7 +252,7 @@ def _record(row: Row) -> _PlainRecord:
         )
     if kinds and len(kinds) != sources:
         raise DataError(f"{row.place}: {len(kinds)} kinds of {sources} sources.", "Name the class of each source.")
-    return _PlainRecord(
+    return _FolderRecord(
         name=row["id"],
         place=row.place,
         image=files["image"][0],
