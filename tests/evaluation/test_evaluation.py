@@ -284,6 +284,16 @@ def test_masks_of_each_kind_are_reported_apart(run: Run) -> None:
     assert "Masks: 2 derived, 4 human." in tables[0].notes
 
 
+def test_the_table_tells_of_empty_truths(run: Run) -> None:
+    scenes = [DUETS[number] for number in range(3)]
+    scenes[1] = replace(scenes[1], masks=scenes[1].masks * np.array([[[True]], [[False]]]))
+    for name, done, rows in (("scav", "left out", 5), ("t-vsl", "misses, whatever the answer", 6)):
+        found = run(scenes, Stub(lambda view: {"stub": truths(view)}), preset=PRESETS[name])
+        assert len(found.scores["stub"].pairs) == rows
+        table = evaluation_tables(found, summarise_evaluation(found, draws=20), "empty")[0]
+        assert f"Sources with an empty truth: 1, {done}." in table.notes
+
+
 def test_a_map_without_a_score_is_an_error_that_names_it(run: Run) -> None:
     with pytest.raises(DataError, match="stub, scenes made-up-5-0 to made-up-5-1: A heatmap holds NaN"):
         run(DUETS, Stub(lambda view: {"stub": truths(view) * torch.nan}))

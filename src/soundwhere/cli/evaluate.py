@@ -65,7 +65,8 @@ class Options:
     allow_missing: Annotated[bool, *FLAG] = False
     """Go on without scenes whose media, masks or predictions are missing."""
     preset: str = "scav"
-    """Whose evaluation: scav, scav-source-wise, lvs, ez-vsl, avgn, noprior, dsol, dsol-synthetic, t-vsl or jsa."""
+    """Whose evaluation: scav, scav-source-wise, lvs, ez-vsl, slavc, slavc-relative, avgn, noprior, dsol,
+    dsol-synthetic, coarse-to-fine, t-vsl or jsa."""
     rule: Annotated[str | None, named("RULE")] = None
     """Binarise by another rule than the preset's: minmax-0.5, median, max-fraction-0.2, fixed-0.6, top-area-0.25."""
     protocol: Annotated[Literal["frame-wise", "source-wise"] | None, named("{frame-wise,source-wise}")] = None

@@ -15,7 +15,7 @@ from soundwhere import __version__
 from soundwhere.data.controls import absent_partners
 from soundwhere.data.selection import KnowsMaskKinds, KnowsSeenKinds
 from soundwhere.errors import DataError
-from soundwhere.evaluation.probes import View, heard_apart
+from soundwhere.evaluation.probes import FilesProbe, View, heard_apart
 from soundwhere.evaluation.scorebook import Scorebook
 from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share, solo_peaks
 from soundwhere.metrics.pairs import PairScores
@@ -135,13 +135,14 @@ def evaluate(
     }
     facts_book = Scorebook(folder, {"schema": _SCHEMA, "about": about, "scenes": listed, "facts": True})
     books = [Scorebook(folder, {**shared, "probe": probe.identity}) for probe in probes]
+    files = [probe for probe in probes if isinstance(probe, FilesProbe)]
     absent = _absent(scenes) if any(row.kind == "negative" for probe in probes for row in probe.rows) else []
     for start in range(0, count, batch):  # fixed borders: a resumed run sees the same batches
         numbers = range(start, min(start + batch, count))
         if any(keys[number] not in book for book in (facts_book, *books) for number in numbers):
             loaded = [(number, scenes[number]) for number in numbers]
             facts_book.add({keys[number]: _facts(scenes, number, scene) for number, scene in loaded})
-            for _, group in groupby(loaded, key=lambda item: item[1].masks.shape):
+            for _, group in groupby(loaded, key=lambda item: _alike(item[1], files)):
                 places, members = map(list, zip(*group, strict=True))
                 view = View(scenes, places, members, absent)
                 called = [keys[place] for place in places]
@@ -157,6 +158,11 @@ def evaluate(
         for row in probe.rows
     }
     return Evaluation(tuple(names), facts, scores, preset, grid)
+
+
+def _alike(scene: Scene, files: Sequence[FilesProbe]) -> tuple[Any, ...]:
+    """What scenes have in common that are asked about together: the sizes of the truth and of maps in files."""
+    return scene.masks.shape, *(each.shape(scene) for each in files)
 
 
 def _ask(probe: Probe, view: View, preset: Preset, grid: Grid) -> list[dict[str, Any]]:

@@ -145,7 +145,8 @@ def load_methods(
 ) -> tuple[list[Method], int]:
     """The methods to score, files of predictions first, and how many maps their controls give.
 
-    That is as many as the method with most maps gives: an answer with more maps than another is helped by the truth.
+    That is as many as the method with most maps gives: an answer with more maps than another is helped by the truth. If
+    the preset counts surplus maps as misses, it is no more than there are sources.
 
     Args:
         models: Names, files or folders of runs.
@@ -158,14 +159,17 @@ def load_methods(
         CheckpointError: A model cannot be loaded.
     """
     loaded = [load_model(name).to(device).eval() for name in models]
-    counts = [model.sources for model in loaded]
-    counts += [] if predictions is None else [len(predictions.read(subject.names[0]))]
-    maps = max(counts) if counts else subject.sources()
     labels = [] if predictions is None else [predictions.folder.resolve().name]
     labels = unique_labels([*labels, *map(model_label, models)])
     methods: list[Method] = []
+    counts = [model.sources for model in loaded]
     if predictions is not None:
-        methods.append(FilesProbe(labels.pop(0), predictions, subject.names))
+        files = FilesProbe(labels.pop(0), predictions, subject.names, any_number=preset.surplus_misses)
+        methods.append(files)
+        counts.append(files.maps)
+    maps = max(counts) if counts else subject.sources()
+    if preset.surplus_misses:
+        maps = min(maps, subject.sources())
     for label, model in zip(labels, loaded, strict=True):
         probe = ModelProbe(
             label,

@@ -55,8 +55,9 @@ class VGGSS:
     | accessible | 4 390 clips in October 2025, by the SCAV paper |
 
     Defects of the file: 12 boxes reach far out of the picture (to -2.9e16) and are clipped; 18 boxes, these 12 among
-    them, are then empty and dropped; two clips have no box left and keep an empty truth, on which every answer scores
-    0, so that results stay over 5 158 clips as published.
+    them, are then empty and dropped; two clips have no box left and keep an empty truth. Released code scores every
+    answer 0 there, and so do the presets that follow it: their results are over 5 158 clips as published. `scav` leaves
+    the two out, because no answer can be right.
 
     A clip's name is `<YouTube id>_<second, 6 digits>`. The picture is the middle frame, the sound the middle 3 s.
 
