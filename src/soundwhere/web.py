@@ -97,7 +97,7 @@ class Guard:
     def _refusal(self, headers: dict[str, str], streamed: bool) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if self._hosts and urlsplit(f"//{host}").hostname not in self._hosts:
-            return 421, "This server has another name."  # a foreign name that was made to point here
+            return 421, "This server does not answer to that name."  # a foreign name that was made to point here
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, "Requests from other sites are refused."

@@ -135,7 +135,7 @@ def test_verify_says_what_is_wrong(exported: Path, tmp_path: Path, change: Any, 
 
 
 def test_a_set_is_never_written_over(annotated: Project, exported: Path) -> None:
-    with pytest.raises(OutputError, match="there already"):
+    with pytest.raises(OutputError, match="already exists"):
         export(annotated, exported)
 
 
@@ -187,7 +187,7 @@ def test_the_commands_go_all_the_way(media: Path, tmp_path: Path, capsys: pytest
     project, out = tmp_path / "project", tmp_path / "out"
     init = ["benchmark", "init", str(project), "--manifest", str(media / "vggss.json"), "--data", str(media)]
     assert run([*init, "--double", "0"]) == 0
-    assert "4 frames added, 0 were there, 1 are unavailable" in capsys.readouterr().out
+    assert "4 frames added, 0 already there, 1 are unavailable" in capsys.readouterr().out
     assert run(["benchmark", "propose", str(project)]) == 0
     assert len(list((project / "candidates").rglob("*.json"))) == 4
     assert run(["benchmark", "export", str(project), "--out", str(out)]) == 2

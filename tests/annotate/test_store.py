@@ -106,7 +106,7 @@ def test_an_answer_that_was_lost_is_not_saved_twice(store: Store) -> None:
     again = store.append(1, "ann", "object", square(10), base=0, request="r1")
     assert first == again
     assert len(store.events(1)) == 1
-    with pytest.raises(DataError, match="one name"):
+    with pytest.raises(DataError, match="the same name"):
         store.append(2, "ann", "object", square(10), base=0, request="r1")
 
 
@@ -204,7 +204,7 @@ def test_tokens_are_kept_as_hashes(store: Store) -> None:
     ],
 )
 def test_prompts_that_are_none_are_refused(wrong: object) -> None:
-    with pytest.raises(DataError, match="no prompts"):
+    with pytest.raises(DataError, match="prompts are not valid"):
         check_prompts(wrong, 1, SIZE)
 
 

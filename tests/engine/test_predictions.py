@@ -76,8 +76,8 @@ def test_bad_files(tmp_path: Path) -> None:
     Image.new("L", (4, 3)).save(tmp_path / "c_0.png")
     Image.new("L", (3, 3)).save(tmp_path / "c_1.png")
     found = Predictions(tmp_path)
-    for scene, message in (("a", "a.npz"), ("b", "b_0.png"), ("c", "another size"), ("d", "no maps of d")):
+    for scene, message in (("a", "a.npz"), ("b", "b_0.png"), ("c", "differs in size"), ("d", "no maps of d")):
         with pytest.raises(DataError, match=message):
             found.read(scene)
-    with pytest.raises(DataError, match="no folder"):
+    with pytest.raises(DataError, match="not a folder"):
         Predictions(tmp_path / "elsewhere")

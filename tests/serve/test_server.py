@@ -164,7 +164,7 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "--port" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["missing"], "no folder"), (["--limit-mb", "0"], "--limit-mb")])
+@pytest.mark.parametrize(("arguments", "says"), [(["missing"], "not a folder"), (["--limit-mb", "0"], "--limit-mb")])
 def test_bad_options(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", *arguments]) == 2
     assert says in capsys.readouterr().err

@@ -43,7 +43,7 @@ class Database:
         path: The file; made, with its tables, if it is not there.
 
     Raises:
-        DataError: It is no such file.
+        DataError: It is not such a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -68,7 +68,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that holds the only pen from its start; an error inside leaves everything as it was."""
+        """One transaction, the only one that writes from its start on; an error inside leaves everything as it was."""
         connection = self.connection()
         connection.execute("BEGIN IMMEDIATE")
         try:

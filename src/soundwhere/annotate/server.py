@@ -64,7 +64,7 @@ def current_annotator(
     store = request.app.state.desk.project.store
     name = unquote(x_annotator).strip()
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise HTTPException(401, "Tell your name first.")
+        raise HTTPException(401, "Enter your name first.")
     if (request.app.state.tokens or store.invited()) and not store.knows(name, authorization.removeprefix("Bearer ")):
         raise HTTPException(401, "Your link has no valid token: ask for a new one.")
     return name

@@ -89,7 +89,7 @@ class Store:
         path: The SQLite file; made if it is not there.
 
     Raises:
-        DataError: It is no such file.
+        DataError: It is not such a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -162,7 +162,7 @@ class Store:
         held = connection.execute("SELECT * FROM leases WHERE task = ?", (task,)).fetchone()
         if held is not None and held["annotator"] != annotator and held["until"] > now:
             raise ConflictError(
-                f"{held['annotator']} is working on this frame.", "Go on to another; it is free again when they leave."
+                f"{held['annotator']} is working on this frame.", "Go on to another; it will be free when they leave."
             )
         other = connection.execute(
             "SELECT b.id FROM tasks a JOIN tasks b ON a.frame = b.frame AND a.id != b.id "
@@ -170,7 +170,7 @@ class Store:
             (task, annotator),
         ).fetchone()
         if other is not None:
-            raise ConflictError("You annotated this frame in the other pass.", "Two people do the two passes.")
+            raise ConflictError("You annotated this frame in the other pass.", "Another person has to do this pass.")
         until = now + seconds
         connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (task, annotator, until))
         return until
@@ -218,7 +218,7 @@ class Store:
             before = connection.execute("SELECT * FROM events WHERE request = ?", (request,)).fetchone()
             if before is not None:
                 if before["task"] != task or before["annotator"] != annotator or before["kind"] != kind:
-                    raise DataError("Two decisions have one name.", "Reload the page.")
+                    raise DataError("Two decisions have the same name.", "Reload the page.")
                 return _event(before)
             self._take(connection, task, annotator, LEASE_S)
             events = _events(connection, task)

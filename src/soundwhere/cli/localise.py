@@ -62,9 +62,9 @@ class Options(LocaliserOptions):
     smooth: Annotated[bool, *FLAG] = True
     """Show every map as it is instead of averaging lightly over time."""
     workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1
-    """Clips to work on at once, each in a process of its own."""
+    """Clips to work on at once, each in its own process."""
     overwrite: Annotated[bool, *FLAG] = False
-    """Do clips again whose result is finished."""
+    """Localise clips again whose result is finished."""
     skip_done: Annotated[bool, *FLAG] = False
     """Skip clips whose result is finished, which is what happens unless --overwrite is given."""
 
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
     if not options.files:
         raise ConfigError("No file was given.", "For example: soundwhere clip.mp4. More: soundwhere localise --help")
     if options.workers < 1:
-        raise ConfigError(f"{options.workers} clips at once make no sense.", "Give --workers 1 or more.")
+        raise ConfigError(f"{options.workers} is not a valid number of workers.", "Give --workers 1 or more.")
     if options.overwrite and options.skip_done:
         raise ConfigError("--overwrite and --skip-done contradict each other.", "Give one of them.")
     clips, outcomes = _find(options.files)
@@ -154,7 +154,7 @@ def _hire(options: Options, workers: int) -> Callable[[Task], Outcome]:
 
 
 def _died(clip: Path, died: Died) -> Outcome:
-    remedy = "The memory may not be enough: use fewer --workers. Or try this clip alone."
+    remedy = "There may not be enough memory: use fewer --workers, or try this clip alone."
     return Outcome(str(clip), "failed", f"{clip}: the process that worked on it ended with {died.code}.", remedy)
 
 

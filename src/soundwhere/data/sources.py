@@ -161,5 +161,5 @@ def data_root(data: DataConfig) -> Path:
     if data.root is None:
         raise ConfigError(f"The data source {data.source!r} needs a folder.", "Give it with --root FOLDER.")
     if not data.root.is_dir():
-        raise DataError(f"{data.root} is no folder.", "Give the folder of the data set with --root.")
+        raise DataError(f"{data.root} is not a folder.", "Give the folder of the data set with --root.")
     return data.root

@@ -36,7 +36,7 @@ class Predictions:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise DataError(f"{folder} is no folder.", "Give the folder of the heatmaps with --predictions.")
+            raise DataError(f"{folder} is not a folder.", "Give the folder of the heatmaps with --predictions.")
         self.folder = folder
         self._pictures: dict[str, dict[int, Path]] = {}
         for path in folder.glob("*.png"):
@@ -95,7 +95,7 @@ def _read_npz(path: Path) -> NDArray[np.generic]:
                 raise DataError(f"{path} holds no array `maps`, but {', '.join(arrays) or 'none'}.", "Name it `maps`.")
             maps: NDArray[np.generic] = arrays["maps"]
     except NPZ_ERRORS as error:
-        raise DataError(f"{path} is no npz file that can be read: {error}.", "Write it again.") from error
+        raise DataError(f"{path} is not a readable npz file: {error}.", "Write it again.") from error
     if maps.dtype.kind not in "fiub":
         raise DataError(f"{path} holds `maps` of type {maps.dtype}.", "Write numbers.")
     return maps
@@ -108,7 +108,7 @@ def _stack(paths: Sequence[Path]) -> NDArray[np.generic]:
             with Pillow.open(path) as picture:
                 maps.append(np.asarray(picture if picture.mode in ("I;16", "I", "F") else picture.convert("L")))
         except (OSError, SyntaxError) as error:
-            raise DataError(f"{path} is no picture that can be read: {error}.", "Write it again.") from error
+            raise DataError(f"{path} is not a readable picture: {error}.", "Write it again.") from error
         if maps[-1].shape != maps[0].shape:
-            raise DataError(f"{path} is of another size than {paths[0].name}.", "A scene's maps are of one size.")
+            raise DataError(f"{path} differs in size from {paths[0].name}.", "The maps of a scene have one size.")
     return np.stack(maps)

@@ -80,7 +80,7 @@ class Run:
         if resume:
             config, self.resumed = self._resumed_config(config)
         elif self.latest.exists():
-            raise ConfigError(f"{folder} already holds a run.", "Go on with it with --resume, or choose another --out.")
+            raise ConfigError(f"{folder} already holds a run.", "Continue it with --resume, or choose another --out.")
         elif config.train.stage == "two" and start is None:
             raise ConfigError("Stage 2 needs a trained stage 1.", "Give one with --from FILE, or train --stage both.")
         self.config = _checked(config)
@@ -108,7 +108,7 @@ class Run:
     def _resumed_config(self, config: Config) -> tuple[Config, Progress]:
         """The configuration to go on with, which may differ from the stored one only in what is `CHANGEABLE`."""
         if not self.latest.exists():
-            raise ConfigError(f"{self.folder} holds no run to resume.", "Start one by leaving out --resume.")
+            raise ConfigError(f"{self.folder} holds no run to resume.", "Leave out --resume to start one.")
         stored, progress = read_progress(self.latest)
         fixed = sorted(set(changed_settings(stored, _checked(config))) - CHANGEABLE)
         if fixed:
@@ -227,7 +227,7 @@ def _checked(config: Config) -> Config:
     """The configuration with what follows from it, or an error where it contradicts itself."""
     stage, model = config.train.stage, config.model
     if stage != "one" and not model.decouple:
-        raise ConfigError("model.decouple is off, but stage 2 is to be trained.", "Use --stage one.")
+        raise ConfigError("model.decouple is off, but stage 2 was asked for.", "Use --stage one.")
     if config.loss.stage_two == "distil" and config.data.mixtures == "native" and stage != "one":
         raise ConfigError(
             "The loss `distil` needs the separate sounds of a mixture, and native mixtures have none.",
@@ -260,7 +260,7 @@ def _checked(config: Config) -> Config:
         if size % distributed.world_size() == 0:
             continue
         raise ConfigError(
-            f"A batch of {size} cannot be shared by {distributed.world_size()} processes.",
+            f"A batch of {size} cannot be divided among {distributed.world_size()} processes.",
             "Choose a --batch-size that is a multiple of their number.",
         )
     return replace(

@@ -50,7 +50,7 @@ def load(model: str | Path | SCAV, runtime: str | None, device: torch.device, wo
     Raises:
         ConfigError: The runtime does not exist or does not go with the model.
         MissingExtraError: The runtime is not installed.
-        CheckpointError: The file is no model.
+        CheckpointError: The file is not a model.
     """
     if runtime is not None and runtime not in get_args(Runtime):
         raise ConfigError(f"There is no runtime {runtime!r}.", f"Choose one of: {', '.join(get_args(Runtime))}.")

@@ -75,7 +75,7 @@ def _read_config(path: Path) -> ModelConfig:
         settings = json.loads(path.read_text(encoding="utf-8"))["config"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{path} describes no soundwhere model ({type(error).__name__}: {error}).",
+            f"{path} does not describe a soundwhere model ({type(error).__name__}: {error}).",
             f"Give a folder with {CONFIG} and {WEIGHTS} that `save_pretrained` wrote.",
         ) from error
     return from_dict(ModelConfig, settings, str(path))
@@ -97,7 +97,7 @@ def _fetch(name: str) -> Path:
 
 def _absent(folder: Path | str) -> Path:
     raise CheckpointError(
-        f"{folder} is no folder.",
+        f"{folder} is not a folder.",
         f"Give one with {CONFIG} and {WEIGHTS}, or download=True to fetch OWNER/MODEL from the Hub.",
     )
 

@@ -95,8 +95,8 @@ class Runner(Thread):
             self.model = news["model"]
             return worker
         if not self._stopping:
-            message = news.get("error", "The process that localises does not start.")
-            self._useless(ConfigError(message, news.get("remedy", "Its complaint stands above.")))
+            message = news.get("error", "The process that localises did not start.")
+            self._useless(ConfigError(message, news.get("remedy", "Its error message is printed above.")))
         return None
 
     def _do(self, job: Job, worker: subprocess.Popen[str]) -> None:
@@ -124,7 +124,7 @@ class Runner(Thread):
         else:
             code = worker.wait()
             what = f"The process that worked on {job.name} ended with {code}."
-            remedy = "The memory may not be enough, or the file is damaged: try a shorter piece of it."
+            remedy = "There may not be enough memory, or the file is damaged: try a shorter part of it."
             self._jobs.update(job.id, state="failed", stage="", error=what, remedy=remedy)
 
     def _wanted(self, job: Job) -> bool:

@@ -99,7 +99,7 @@ def _add_door(app: FastAPI, key: str) -> None:
     @app.get("/enter")
     def enter(given: Annotated[str, Query(alias="key")] = "") -> Response:
         if not secrets.compare_digest(given.encode(), key.encode()):
-            raise HTTPException(401, "This link is not, or no longer, valid.")
+            raise HTTPException(401, "This link is not valid, or no longer valid.")
         answer = RedirectResponse("/", 303)
         answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
         return answer
@@ -200,7 +200,7 @@ def _add_results(app: FastAPI, jobs: Jobs) -> None:
     def video(number: str) -> FileResponse:
         path = Path(player(number)["plain"])
         if not path.is_file():
-            raise MissingError("The clip was moved away.", "Put it back, or localise it again.")
+            raise MissingError("The clip is no longer where it was.", "Put it back, or localise it again.")
         return FileResponse(path)
 
     @app.get("/api/jobs/{number}/picture")
@@ -282,7 +282,7 @@ def serve(
         ready: Called with the address of the page once the port is taken.
 
     Raises:
-        ConfigError: The port cannot be had, the model cannot be loaded, or others could come in without a key.
+        ConfigError: The port cannot be used, the model cannot be loaded, or others could come in without a key.
     """
     import uvicorn
 
@@ -320,7 +320,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen()  # from now on a browser waits instead of giving up
     except OSError as error:
         raise ConfigError(
-            f"Port {port} on {host} cannot be had: {error.strerror}.",
-            "Perhaps it is served already: look there, or choose another --port.",
+            f"Port {port} on {host} cannot be used: {error.strerror}.",
+            "Another server may be running there: look at it, or choose another --port.",
         ) from error
     return listener
