@@ -12,8 +12,9 @@ from soundwhere.serve.runner import Runner
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from types import ModuleType
 
-    from soundwhere.errors import ConfigError
+    from soundwhere.errors import SoundwhereError
 
     Until = Callable[[Callable[[], bool]], None]
 
@@ -84,9 +85,9 @@ def test_stopping_leaves_the_job_at_hand_for_the_next_start(
     assert states(Jobs(tmp_path / "jobs")) == {"slow": "waiting"}
 
 
-def test_a_worker_that_can_do_nothing_says_so_once(jobs: Jobs, worker: list[str], until: Until) -> None:
-    heard: list[ConfigError] = []
-    runner = Runner(jobs, [*worker, "useless"], heard.append)
+def test_a_worker_that_can_do_nothing_says_so_once(jobs: Jobs, fake: ModuleType) -> None:
+    heard: list[SoundwhereError] = []
+    runner = Runner(jobs, fake.make_useless, heard.append)
     runner.start()
     runner.join(60)
     assert [(error.message, error.remedy) for error in heard] == [("There is no model nowhere.", "Choose another.")]

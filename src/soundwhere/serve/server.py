@@ -11,6 +11,7 @@ import secrets
 import socket
 import zipfile
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
@@ -27,7 +28,8 @@ from soundwhere.files import output_error
 from soundwhere.inference.folder import list_files
 from soundwhere.media.container import VIDEO_SUFFIXES
 from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name
-from soundwhere.serve.runner import Runner, worker_command
+from soundwhere.serve.runner import Runner
+from soundwhere.serve.worker import make_worker
 from soundwhere.web import LOOPBACK, Guard, make_application
 
 if TYPE_CHECKING:
@@ -288,14 +290,14 @@ def serve(
 
     if host not in LOOPBACK and not key:
         raise ConfigError(f"On {host} others could reach your clips without a key.", "Leave out --host.")
-    complaints: list[ConfigError] = []
+    complaints: list[SoundwhereError] = []
 
-    def useless(error: ConfigError) -> None:
+    def useless(error: SoundwhereError) -> None:
         complaints.append(error)
         server.should_exit = True
 
     listener = _listen(host, port)
-    runner = Runner(jobs, worker_command(options), useless)
+    runner = Runner(jobs, partial(make_worker, options), useless)
     app = make_app(jobs, runner, shelf, limit_bytes, key)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
     ready(_address(host, listener.getsockname()[1], key))
