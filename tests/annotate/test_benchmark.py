@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from soundwhere.annotate.desk import Desk
 from soundwhere.annotate.export import export
 from soundwhere.annotate.load import load_test
+from soundwhere.annotate.masking import Masker
 from soundwhere.annotate.project import Project, initialise, read_manifest
 from soundwhere.annotate.segmenter.simple import SimpleSegmenter
 from soundwhere.annotate.stats import class_table, mask_facts, write_figures
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 def annotate(project: Project, task: int, who: str = "ann", candidate: int = 1) -> None:
     """What the page does for a frame whose candidate fits."""
-    store, desk = project.store, Desk(project, SimpleSegmenter())
+    store, masker = project.store, Masker(project, SimpleSegmenter())
     frame = store.frame(store.task(task).frame)
     prompts = {"box": 0, "candidate": candidate, "points": [], "strokes": []}
-    mask = encode_rle(desk.mask(frame, prompts))
+    mask = encode_rle(masker.mask(frame, prompts))
     revision = store.task(task).revision
     for kind, body in (("prompt", {"prompts": prompts}), ("object", {"prompts": prompts, "mask": mask}), ("done", {})):
         revision = store.append(task, who, kind, body, base=revision, segmenter="simple-1").number

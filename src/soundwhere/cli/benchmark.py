@@ -154,19 +154,19 @@ def _init(options: Init) -> int:
 
 
 def _propose(options: Propose) -> int:
-    from soundwhere.annotate.desk import Desk
+    from soundwhere.annotate.masking import Masker
     from soundwhere.annotate.project import Project
     from soundwhere.annotate.segmenter.protocol import open_segmenter
     from soundwhere.cli.show import Bar
 
     project = Project(options.project)
-    desk = Desk(project, open_segmenter(options.segmenter))
+    masker = Masker(project, open_segmenter(options.segmenter))
     frames = project.store.frames()
     with Bar("proposing", len(frames)) as bar:
         for done, frame in enumerate(frames, 1):
-            desk.candidates(frame)
+            masker.candidates(frame)
             bar.update(done, len(frames))
-    print(f"candidates of {len(frames)} frames by {desk.segmenter.name} are ready")
+    print(f"candidates of {len(frames)} frames by {masker.segmenter.name} are ready")
     return 0
 
 
