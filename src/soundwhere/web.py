@@ -15,7 +15,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 
 from soundwhere import __version__
-from soundwhere.errors import SoundwhereError
+from soundwhere.errors import OutputError, SoundwhereError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -166,7 +166,8 @@ def make_application(title: str, *packages: str, **options: Any) -> FastAPI:
 
 async def _complain(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SoundwhereError)
-    return JSONResponse({"error": error.message, "remedy": error.remedy}, getattr(error, "status", 400))
+    usual = 507 if isinstance(error, OutputError) else 400
+    return JSONResponse({"error": error.message, "remedy": error.remedy}, getattr(error, "status", usual))
 
 
 async def _refuse(_: Request, error: Exception) -> JSONResponse:

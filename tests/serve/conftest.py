@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from soundwhere.serve.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
 PATIENCE_S = 60.0
@@ -37,6 +40,22 @@ def wait_for(what: Callable[[], bool]) -> None:
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], None]:
     return wait_for
+
+
+@contextmanager
+def fail_to_write() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def no_space() -> Callable[[], AbstractContextManager[None]]:
+    """Every file that is written within fails, as on a full disk."""
+    return fail_to_write
 
 
 @pytest.fixture

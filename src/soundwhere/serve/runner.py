@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from soundwhere.errors import ConfigError, SoundwhereError
+from soundwhere.errors import ConfigError, OutputError, SoundwhereError
 from soundwhere.inference.pool import Died, Told, Worker
 
 if TYPE_CHECKING:
@@ -66,13 +67,15 @@ class Runner(Thread):
 
     def cancel(self, number: str) -> None:
         """Cancel a job; if it is being worked on, the worker ends."""
-        self._jobs.cancel(number)
-        with self._lock:
-            worker = self._worker if self._job is not None and self._job.id == number else None
+        try:
+            self._jobs.cancel(number)
+        finally:  # it is cancelled even if that cannot be written down
+            with self._lock:
+                worker = self._worker if self._job is not None and self._job.id == number else None
+                if worker is not None:
+                    worker.ask_to_end()
             if worker is not None:
-                worker.ask_to_end()
-        if worker is not None:
-            worker.end()
+                worker.end()
 
     def stop(self) -> None:
         """End the worker and the runner; the job at hand waits for the next start."""
@@ -118,13 +121,13 @@ class Runner(Thread):
         if not self._wanted(job):
             worker.end()  # before the next job, which might otherwise be hit by what was meant for this one
         elif not isinstance(heard, Died):
-            self._jobs.update(job.id, **heard)
+            self._note(job, **heard)
         elif self._stopping:
-            self._jobs.update(job.id, state="waiting", stage="", done=0, total=0)
+            self._note(job, state="waiting", stage="", done=0, total=0)
         else:
             what = f"The process that worked on {job.name} ended with {heard.code}."
             remedy = "There may not be enough memory, or the file is damaged: try a shorter part of it."
-            self._jobs.update(job.id, state="failed", stage="", error=what, remedy=remedy)
+            self._note(job, state="failed", stage="", error=what, remedy=remedy)
 
     def _have_done(self, job: Job, worker: Worker[Order, dict[str, Any]]) -> Died | dict[str, Any]:
         worker.give((job, self._jobs.folder(job)))
@@ -133,6 +136,13 @@ class Runner(Thread):
             if not isinstance(heard, Told):
                 return heard
             self._jobs.update(job.id, **heard.news)
+
+    def _note(self, job: Job, **changes: Any) -> None:
+        """Note what became of a job; that it cannot be written down costs neither the job nor those behind it."""
+        try:
+            self._jobs.update(job.id, **changes)
+        except OutputError as error:
+            print(f"soundwhere: {job.name}: {error}", file=sys.stderr, flush=True)
 
     def _wanted(self, job: Job) -> bool:
         return any(other.id == job.id and other.state == "working" for other in self._jobs.all())

@@ -24,10 +24,9 @@ from starlette.requests import ClientDisconnect
 
 from soundwhere import __version__
 from soundwhere.errors import ConfigError, SoundwhereError
-from soundwhere.files import output_error
 from soundwhere.inference.folder import list_files
 from soundwhere.media.container import VIDEO_SUFFIXES
-from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name
+from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name, work_error
 from soundwhere.serve.runner import Runner
 from soundwhere.serve.worker import make_worker
 from soundwhere.web import LOOPBACK, Guard, make_application
@@ -159,7 +158,7 @@ def _add_uploads(app: FastAPI, jobs: Jobs, limit_bytes: int) -> None:
         except ClientDisconnect as error:  # somebody thought better of it
             raise HTTPException(400, "The upload was interrupted.") from error
         except OSError as error:
-            raise output_error(folder, error) from error
+            raise work_error(folder, error) from error
         finally:
             _discard(folder)
 
@@ -181,11 +180,17 @@ def _add_results(app: FastAPI, jobs: Jobs) -> None:
         folder = jobs.folder(job) / RESULT
         if job.state != "done" or not folder.is_dir():
             raise MissingError(f"{job.name} is not localised yet.", "Wait until it is done.")
-        return job, folder, [*list_files(folder), {"name": _PAGE, "bytes": _size(folder / _PAGE)}]
+        page = [{"name": _PAGE, "bytes": _size(folder / _PAGE)}] if (folder / _PAGE).is_file() else []
+        return job, folder, [*list_files(folder), *page]
 
     def player(number: str) -> dict[str, Any]:
         job, _, _ = finished(number)
-        data: dict[str, Any] = json.loads((jobs.folder(job) / PLAYER).read_text(encoding="utf-8"))
+        try:
+            data: dict[str, Any] = json.loads((jobs.folder(job) / PLAYER).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise MissingError(
+                f"The result of {job.name} is damaged.", "Remove it and localise the clip again."
+            ) from error
         return data
 
     @app.get("/api/jobs/{number}/player")
@@ -200,31 +205,32 @@ def _add_results(app: FastAPI, jobs: Jobs) -> None:
 
     @app.get("/api/jobs/{number}/video")
     def video(number: str) -> FileResponse:
-        path = Path(player(number)["plain"])
-        if not path.is_file():
-            raise MissingError("The clip is no longer where it was.", "Put it back, or localise it again.")
-        return FileResponse(path)
+        return _file(Path(player(number)["plain"]), "The clip is no longer where it was.")
 
     @app.get("/api/jobs/{number}/picture")
     def picture(number: str) -> FileResponse:
         _, folder, _ = finished(number)
-        return FileResponse(folder / "overlay.png")
+        return _file(folder / "overlay.png", "The overlay is no longer there.")
 
     @app.get("/api/jobs/{number}/files/{name:path}")
     def file(number: str, name: str) -> FileResponse:
         job, folder, files = finished(number)
         if name not in {file["name"] for file in files}:
             raise MissingError("There is no such file.", "Reload the page.")
-        return FileResponse(folder / name, filename=f"{Path(job.name).stem}-{Path(name).name}")
+        return _file(folder / name, f"{name} is no longer there.", filename=f"{Path(job.name).stem}-{Path(name).name}")
 
     @app.get("/api/jobs/{number}/everything")
     def everything(number: str) -> FileResponse:
         job, folder, files = finished(number)
         path = jobs.folder(job) / f".{secrets.token_hex(6)}.zip"
         stem = Path(job.name).stem
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:  # videos and pictures are compressed already
-            for file in files:
-                archive.write(folder / file["name"], f"{stem}.soundwhere/{file['name']}")
+        try:
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:  # most of it is compressed already
+                for file in files:
+                    archive.write(folder / file["name"], f"{stem}.soundwhere/{file['name']}")
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise work_error(path, error) from error
         return FileResponse(path, filename=f"{stem}.soundwhere.zip", background=BackgroundTask(path.unlink))
 
 
@@ -232,6 +238,12 @@ def view(jobs: Jobs, job: Job) -> dict[str, Any]:
     """What the page is told about a job: nothing about where it is."""
     told = ("id", "name", "created_s", "state", "stage", "done", "total", "error", "remedy")
     return {**{name: getattr(job, name) for name in told}, "before": jobs.place(job) if job.state == "waiting" else 0}
+
+
+def _file(path: Path, otherwise: str, **options: Any) -> FileResponse:
+    if not path.is_file():
+        raise MissingError(otherwise, "Put it back, or localise the clip again.")
+    return FileResponse(path, **options)
 
 
 def _too_large(limit_bytes: int) -> TooLargeError:

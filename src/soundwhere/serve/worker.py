@@ -6,13 +6,14 @@ be cancelled at any moment.
 
 from __future__ import annotations
 
+import json
 import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soundwhere.errors import SoundwhereError
-from soundwhere.files import write_json
+from soundwhere.files import write_text
 from soundwhere.inference.folder import finished_folder
 from soundwhere.inference.formats import FORMATS
 from soundwhere.inference.page import put_page
@@ -80,7 +81,8 @@ def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell
         others = tuple(form for form in FORMATS if form != "html")
         write_formats(result, temporary, others, _Progress(tell, "writing"))
         put_page(data, plain, temporary)
-    write_json(folder / PLAYER, {**data, "plain": str(plain.path), "plain_start_s": plain.start_s})
+    shown = {**data, "plain": str(plain.path), "plain_start_s": plain.start_s}
+    write_text(folder / PLAYER, json.dumps(shown, allow_nan=False))  # in ASCII: a path may hold what is not text
 
 
 class _Progress:
