@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from soundwhere.data.annotation.boxes import BoxNorm
 
+_OF_TASK: Final = "SELECT * FROM events WHERE task = ? ORDER BY number"
+
 LEASE_S: Final = 300.0
 """How long a task stays with an annotator who does nothing."""
 
@@ -89,7 +91,7 @@ class Store:
         path: The SQLite file; made if it is not there.
 
     Raises:
-        DataError: It is not such a file.
+        DataError: It is damaged, or not such a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -241,9 +243,11 @@ class Store:
 
     def events(self, task: int | None = None) -> list[Event]:
         """The events of a task, or all."""
-        if task is not None:
-            return _events(self._database.connection(), task)
-        return [_event(row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
+        if task is None:
+            rows = self._database.rows("SELECT * FROM events ORDER BY number")
+        else:
+            rows = self._database.rows(_OF_TASK, task)
+        return [_event(row) for row in rows]
 
     def work(self, task: int) -> Work:
         """Where a task stands."""
@@ -305,8 +309,7 @@ def _note(connection: sqlite3.Connection, task: int, work: Work) -> None:
 
 
 def _events(connection: sqlite3.Connection, task: int) -> list[Event]:
-    rows = connection.execute("SELECT * FROM events WHERE task = ? ORDER BY number", (task,))
-    return [_event(row) for row in rows]
+    return [_event(row) for row in connection.execute(_OF_TASK, (task,))]
 
 
 def _event(row: sqlite3.Row) -> Event:
