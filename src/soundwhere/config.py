@@ -57,7 +57,7 @@ class MethodConfig:
     frame_px: int = constants.FRAME_PX
     """Side of one frame, a multiple of the visual encoder's stride."""
     sounding_threshold: float = constants.NEGATIVE_THRESHOLD
-    """Confidence from which on a source counts as sounding; calibrated once a model is trained."""
+    """Confidence from which a source counts as sounding; calibrated once a model is trained."""
 
     training: ClassVar[frozenset[str]] = frozenset()
     """Settings that say how it is trained, not what it is: losses and schedule."""
@@ -93,7 +93,7 @@ class DataConfig:
     layouts: tuple[Literal["side-by-side", "stacked", "grid", "pasted"], ...] = ("side-by-side",)
     """How frames of a made mixture are put together."""
     pool: int = 0
-    """Made mixtures: show this many pictures again and again with other sounds, encoded whole; 0 shows ever new ones,
+    """Made mixtures: show this many pictures again and again with other sounds, encoded whole; 0 always shows new ones,
     whose features are joined from those of single frames."""
     silent: int = 0
     """Silent distractors per scene: further objects (made-up world) or frames (made mixtures)."""
@@ -243,4 +243,4 @@ def _typed(hint: Any, value: Any, where: str, base: Any) -> Any:
     elif type(value) is hint:
         return value
     expected = getattr(hint, "__name__", str(hint))
-    raise ConfigError(f"{where} is {value!r}, which is no {expected}.", "Correct the value and run again.")
+    raise ConfigError(f"{where} is {value!r}, which is not of type {expected}.", "Correct the value and run again.")

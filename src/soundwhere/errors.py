@@ -28,7 +28,7 @@ class DataError(SoundwhereError):
 
 
 class ConfigError(SoundwhereError):
-    """A configuration file, option or name that makes no sense."""
+    """A configuration file, option or name that is not valid."""
 
 
 class CheckpointError(SoundwhereError):

@@ -162,7 +162,7 @@ def test_the_sentence_says_where_the_ordering_agrees() -> None:
     assert found[("b", "a")] == "undecided"
     mixed = {"full": scores(0.2), "b": scores(0.5)}
     sentence = ordering_sentence(orderings(mixed))
-    assert "The other way round than in the paper: full against (b) no stage 2 (-100.0, paper +14.8)" in sentence
+    assert "The other way round from the paper: full against (b) no stage 2 (-100.0, paper +14.8)" in sentence
     assert "As in the paper" not in sentence
     assert ordering_sentence([]) == "Too few rows to compare orderings."
 

@@ -202,7 +202,7 @@ def test_calibration(folder: Path, model_path: Path, capsys: Capture) -> None:
         (["convergence", "--benchmark", "real-duet"], "--data"),
         (["protocols", *SYNTHETIC], "--predictions"),
         (["convergence", *SYNTHETIC, "--sigma-px", "0"], "--sigma-px"),
-        (["protocols", *SYNTHETIC, "--predictions", "nowhere"], "no folder"),
+        (["protocols", *SYNTHETIC, "--predictions", "nowhere"], "not a folder"),
         (["theory", "--alpha", "0.5", "1.0"], "exchange them"),
         (["theory", "--tau", "0"], "greater than 0"),
     ],

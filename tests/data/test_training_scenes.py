@@ -98,5 +98,5 @@ def test_contradictions(mini_root, tmp_path):
         make_clips(DataConfig(source="real-duet"))
     with pytest.raises(ConfigError, match="no native mixtures"):
         make_clips(DataConfig(source="real-duet", root=mini_root, mixtures="native"))
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         make_clips(DataConfig(source="folder", root=tmp_path / "none"))

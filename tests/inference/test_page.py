@@ -264,7 +264,7 @@ def test_time_by_frame_by_second_and_by_dragging(shown: Page) -> None:
     shown.keyboard.press(" ")
     shown.wait_for_function("document.querySelector('video').paused")
     shown.keyboard.press("?")
-    expect(shown.get_by_role("dialog")).to_contain_text("one frame back and on")
+    expect(shown.get_by_role("dialog")).to_contain_text("one frame back or forward")
     shown.keyboard.press("Escape")
     expect(shown.get_by_role("dialog")).to_be_hidden()
 

@@ -74,7 +74,7 @@ def test_the_network_is_asked_only_on_request(model: SCAV, tmp_path: Path, monke
         return str(model.save_pretrained(tmp_path / "fetched"))
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    with pytest.raises(CheckpointError, match="is no folder"):
+    with pytest.raises(CheckpointError, match="is not a folder"):
         SCAV.from_pretrained("someone/scav")
     assert asked == []
     assert SCAV.from_pretrained("someone/scav", download=True).config == model.config
@@ -91,7 +91,7 @@ def test_a_failed_download_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_damaged_folders_are_named(model: SCAV, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="describes no soundwhere model"):
+    with pytest.raises(CheckpointError, match="does not describe a soundwhere model"):
         SCAV.from_pretrained(tmp_path)
     model.save_pretrained(tmp_path)
     settings = json.loads((tmp_path / "config.json").read_text())

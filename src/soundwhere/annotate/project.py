@@ -100,7 +100,7 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         if not (root / _SETTINGS).is_file() or not (root / STORE).is_file():
-            raise DataError(f"{root} is no annotation project.", "Make one with: soundwhere benchmark init")
+            raise DataError(f"{root} is not an annotation project.", "Make one with: soundwhere benchmark init")
         self.root = root
         found = read_json(root / _SETTINGS)
         try:
@@ -232,7 +232,7 @@ def _chosen(name: str, share: float) -> bool:
 def _from_json(path: Path) -> list[Entry]:
     found = read_json(path)
     if not isinstance(found, list) or not found:
-        raise DataError(f"{path} is no list of clips.", _REMEDY)
+        raise DataError(f"{path} is not a list of clips.", _REMEDY)
     entries = []
     for number, item in enumerate(found, 1):
         place = f"{path}, entry {number}"
@@ -253,7 +253,7 @@ def _from_csv(path: Path) -> list[Entry]:
             if not isinstance(boxes, list):
                 raise ValueError("no list")
         except ValueError as error:
-            raise DataError(f"{row.place}: {row[column]!r} is no list of boxes ({error}).", _REMEDY) from error
+            raise DataError(f"{row.place}: {row[column]!r} is not a list of boxes ({error}).", _REMEDY) from error
         boxes = [boxes] if boxes and not isinstance(boxes[0], list) else boxes
         entries.append(Entry(row["id"], row["kind"], boxes, column == "boxes", row.place))
     return entries

@@ -73,7 +73,7 @@ class FeatureCache:
         def load() -> Features:
             features = _load(path)
             if features is None:
-                raise DataError(f"{path} is missing or damaged.", "Start again with --resume: it is computed anew.")
+                raise DataError(f"{path} is missing or damaged.", "Start again with --resume: it is computed again.")
             return np.array(features)
 
         return MEMORY.get(("features", str(path)), load)

@@ -67,7 +67,7 @@ class RealDuet:
         self.root = Path(root)
         if not self.root.is_dir():
             raise DataError(
-                f"{self.root} is no folder.",
+                f"{self.root} is not a folder.",
                 "Give the folder of the real-duet set: --root to train, --data to evaluate.",
             )
 
@@ -281,4 +281,4 @@ def _read_mask(path: Path, frame_px: int) -> NDArray[np.bool_]:
         with PILImage.open(path) as mask:
             return np.asarray(mask.convert("L").resize((frame_px, frame_px), PILImage.Resampling.NEAREST)) > 127
     except (OSError, SyntaxError) as error:
-        raise DataError(f"{path} is no mask that can be read: {error}.", "Copy the data set again.") from error
+        raise DataError(f"{path} is not a readable mask: {error}.", "Copy the data set again.") from error

@@ -67,7 +67,7 @@ def check_target(folder: Path, overwrite: bool = False) -> None:
     elif folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file.", "Move it away or choose another --out.")
     if Path.cwd().is_relative_to(folder.resolve()):  # who stands in a folder does not see the one that replaces it
-        raise OutputError(f"{folder} is where you are: it cannot be replaced.", "Choose another --out, such as result.")
+        raise OutputError(f"{folder} is the current folder: it must stay.", "Choose another --out, such as result.")
     parent = next(above for above in folder.absolute().parents if above.exists())
     if not parent.is_dir():
         raise output_error(folder, NotADirectoryError(errno.ENOTDIR, "Not a directory"))

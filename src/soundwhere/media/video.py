@@ -146,7 +146,7 @@ def stream_frames(
                 yield Frame(time_s, picture())
         return
     if not fps > 0:
-        raise ConfigError(f"{fps} frames per second make no sense.", "Give a number above 0.")
+        raise ConfigError(f"{fps} is not a valid number of frames per second.", "Give a number above 0.")
     count = math.ceil(((_end_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
     if end_s is None and start_s == 0:
         count = max(count, 1)  # a photo lasts no time and is still to be seen

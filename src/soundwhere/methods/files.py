@@ -265,7 +265,7 @@ def _read_config(path: Path) -> MethodConfig:
         settings = json.loads(path.read_text(encoding="utf-8"))["config"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{path} describes no soundwhere model ({type(error).__name__}: {error}).",
+            f"{path} does not describe a soundwhere model ({type(error).__name__}: {error}).",
             f"Give a folder with {HUB_CONFIG} and {HUB_WEIGHTS} that `save_pretrained` wrote.",
         ) from error
     return stored_config(settings, str(path))

@@ -61,7 +61,7 @@ COUNTS = {
 
 DEFECTS = {
     "lvs/vggss.json": {
-        "boxes reach out of the picture": 12,
+        "boxes reach beyond the picture": 12,
         "boxes are empty, clipped or not": 18,
         "clips have no box left": 2,
     },

@@ -87,7 +87,7 @@ def _numbers(box: Any, place: str) -> tuple[float, float, float, float]:
         a, b, c, d = (float(value) for value in box)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"{place}: {box!r} is no box of four numbers.", "Correct that entry, or get the file again."
+            f"{place}: {box!r} is not a box of four numbers.", "Correct that entry, or get the file again."
         ) from error
     if any(map(math.isnan, (a, b, c, d))):
         return math.nan, math.nan, math.nan, math.nan

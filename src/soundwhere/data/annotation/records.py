@@ -26,12 +26,12 @@ def find_annotation(folder: Path, name: str, origin: str) -> Path:
         if path.is_file():
             return path
     raise DataError(
-        f"{folder / name} does not exist.", f"Get it from {origin} and give the folder it lies in with --annotations."
+        f"{folder / name} does not exist.", f"Get it from {origin} and give the folder it is in with --annotations."
     )
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; a key that stands twice in one object would hide an entry and is refused.
+    """Read a JSON file; a key that appears twice in one object would hide an entry and is refused.
 
     Raises:
         DataError: It is missing or malformed; the message gives line and column.
@@ -82,7 +82,7 @@ def require_unique(names: Iterable[str], path: Path) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise DataError(f"{path}: {name} stands there twice.", "Remove one of the two.")
+            raise DataError(f"{path}: {name} appears twice.", "Remove one of the two.")
         seen.add(name)
 
 
@@ -92,7 +92,7 @@ def entry_field(entry: Any, key: str, kind: type, place: str) -> Any:
         raise DataError(f"{place}: there is no `{key}`.", "Correct that entry, or get the file again.")
     if not isinstance(entry[key], kind):
         raise DataError(
-            f"{place}: `{key}` is {entry[key]!r}, no {kind.__name__}.", "Correct that entry, or get the file again."
+            f"{place}: `{key}` is {entry[key]!r}, not {kind.__name__}.", "Correct that entry, or get the file again."
         )
     return entry[key]
 
@@ -101,5 +101,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one object")
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} appears twice in one object")
     return found

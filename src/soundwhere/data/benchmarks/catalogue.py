@@ -134,7 +134,7 @@ def open_benchmark(
         changed = getattr(options, option.name) != getattr(standard, option.name)
         if changed and option.name not in entry.options:
             raise ConfigError(
-                f"The benchmark {name} knows no option {option.name!r}.",
+                f"The benchmark {name} does not take the option {option.name!r}.",
                 f"It takes: {', '.join(entry.options) or 'none'}.",
             )
     return entry.open(Places(name, data, annotations), options)

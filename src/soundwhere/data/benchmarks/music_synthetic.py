@@ -66,7 +66,7 @@ class MusicSynthetic:
                 "categories": len({kind for truth in self._truths.values() for kind in truth}),
             },
             (
-                Defect("boxes reach out of the picture", sum(item.clipped for item in every), "clipped to it"),
+                Defect("boxes reach beyond the picture", sum(item.clipped for item in every), "clipped to it"),
                 Defect("boxes are empty, clipped or not", sum(item.dropped for item in every), "dropped"),
             ),
         )

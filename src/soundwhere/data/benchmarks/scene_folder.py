@@ -251,7 +251,7 @@ def _record(row: Row) -> _FolderRecord:
             "Give each sound its mask, or give the mixture alone as `audio`.",
         )
     if kinds and len(kinds) != sources:
-        raise DataError(f"{row.place}: {len(kinds)} kinds of {sources} sources.", "Name the class of each source.")
+        raise DataError(f"{row.place}: {len(kinds)} kinds for {sources} sources.", "Name the class of each source.")
     return _FolderRecord(
         name=row["id"],
         place=row.place,
@@ -271,7 +271,7 @@ def _boxes(row: Row, column: str) -> tuple[list[Any], ...]:
     try:
         sources = json.loads(text)
         if not isinstance(sources, list) or not all(isinstance(source, list) and source for source in sources):
-            raise ValueError("no list of boxes")
+            raise ValueError("not a list of boxes")
     except ValueError as error:
         raise DataError(
             f"{row.place}: `{column}` is {text!r} ({error}).", "Write [[left, top, right, bottom], ...], one a source."

@@ -82,7 +82,7 @@ class VGGSS:
         path = find_annotation(annotations, VGGSS_FILE, _LVS)
         entries = read_json(path)
         if not isinstance(entries, list) or not entries:
-            raise DataError(f"{path} is no list of clips.", f"Get it from {_LVS}.")
+            raise DataError(f"{path} is not a list of clips.", f"Get it from {_LVS}.")
         clips = [_clip(entry, f"{path}, entry {number}") for number, entry in enumerate(entries, 1)]
         require_unique((clip.name for clip in clips), path)
         self.clips = {clip.name: clip for clip in clips}
@@ -126,7 +126,7 @@ def _findings(clips: list[AnnotatedClip]) -> Findings:
         {"clips": len(clips), "classes": len({clip.kind for clip in clips}), "boxes": boxes},
         (
             Defect(
-                "boxes reach out of the picture",
+                "boxes reach beyond the picture",
                 sum(clip.truth.clipped for clip in clips),
                 "clipped to it",
                 tuple(clip.name for clip in clipped),

@@ -101,7 +101,7 @@ def claim(path: Path, setting: dict[str, object]) -> None:
         raise OutputError(f"{path} cannot be read: {error}.", "Remove that folder or choose another one.") from error
     if found != setting:
         raise OutputError(
-            f"{path.parent} holds what other settings made: {json.dumps(found)} instead of {json.dumps(setting)}.",
+            f"{path.parent} was made with other settings: {json.dumps(found)} instead of {json.dumps(setting)}.",
             "Remove that folder or choose another one.",
         )
 
