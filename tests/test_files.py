@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from soundwhere.errors import OutputError
-from soundwhere.files import atomic_path, make_folder, output_error, remove_partial, write_json, write_text
+from soundwhere.files import (
+    atomic_path,
+    is_file,
+    is_whole,
+    make_folder,
+    output_error,
+    parse_json,
+    remove_partial,
+    write_json,
+    write_text,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -124,3 +134,43 @@ def test_json_is_readable_and_refuses_what_json_has_not(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "out.json", {"value": float("nan")})
     assert (tmp_path / "out.json").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1, NaN]", "NaN is not a finite number"),
+        ("[-Infinity]", "-Infinity is not a finite number"),
+        ("[1e400]", "1e400 is not a finite number"),
+        ("9" * 400, r"the number 99999999999999999999\.\.\. is too large"),
+        ("9" * 9999, "is too large"),
+        (str(2**64), "is too large"),
+        (str(-(2**63) - 1), "is too large"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": {"b": 1, "c": 2, "b": 3}}', "the key 'b' is there twice"),
+        (r'["\ud83d"]', "half of a surrogate pair"),
+        (r'["\ude00\ud83d"]', "half of a surrogate pair"),
+        ("[1,]", "line 1 column 4"),
+        (b"\xff\xfe", "utf-8"),
+    ],
+)
+def test_json_that_would_surprise_later_is_refused(text: str | bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_json(text)
+
+
+def test_json_is_read_as_python_reads_it() -> None:
+    text = r'{"a": [1, -2.5, 1e300, null, true, "\ud83d\ude00"], "b": [18446744073709551615, -9223372036854775808]}'
+    assert parse_json(text) == parse_json(text.encode()) == json.loads(text)
+    assert parse_json("\ufeff[]".encode()) == []  # as some editors save it
+
+
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    assert is_file(tmp_path / "a")
+    assert not any(is_file(tmp_path / name) for name in ("x" * 300, "a\0b", "\ud800", "b", "."))
+
+
+def test_whole_numbers() -> None:
+    assert is_whole(0, 0)
+    assert not any(is_whole(value, 0, 10) for value in (-1, 10, 1.0, True, None, "1", [1]))

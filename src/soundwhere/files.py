@@ -1,9 +1,12 @@
-"""Outputs appear whole or not at all: write to a temporary name, then rename."""
+"""Outputs appear whole or not at all: write to a temporary name, then rename. JSON is read to the letter."""
 
 from __future__ import annotations
 
 import errno
 import json
+import math
+import os
+import re
 import secrets
 import shutil
 import zipfile
@@ -86,3 +89,58 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically, indented, with a final newline; NaN is refused because JSON has none."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON to the letter: what Python's own reader lets through would end as a defect further on.
+
+    Raises:
+        ValueError: It is malformed (`json.JSONDecodeError`) or nested too deeply, has a key twice in one object, or
+            holds NaN, infinity, a number beyond 64 bits or half of a surrogate pair.
+    """
+    text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_int=_whole, parse_float=_finite, parse_constant=_finite
+        )
+        if _HALF_OF_A_PAIR.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("half of a surrogate pair is not a character") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return value
+
+
+def is_whole(value: object, low: int, high: int = 2**31) -> bool:
+    """Whether a value out of a file is an integer from `low` to below `high`; `true` and `1.0` are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value < high
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there. A name that no file can have, because it is too long or has a NUL in it, is not."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file() raises on such names
+
+
+_HALF_OF_A_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice in one object")
+    return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
+        raise ValueError(f"the number {digits[:20]}{'...' * (len(digits) > 20)} is too large")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is not a finite number")
+    return value

@@ -6,9 +6,8 @@ on, so that the command can be given until the table is complete.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from soundwhere.engine.checkpoint import read_progress
 from soundwhere.engine.evaluate import same_size
 from soundwhere.engine.train import BEST, CHANGEABLE, LATEST, STAGE_ONE, train
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.files import write_json
+from soundwhere.files import parse_json, write_json
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.presets import find_preset, score
@@ -147,10 +146,16 @@ def _claim(path: Path, config: Config, origin: str | None, begun: bool) -> None:
     if not (begun and path.is_file()):
         write_json(path, {"config": to_dict(config), "stage_one": origin})
         return
-    noted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    before = from_dict(Config, noted["config"], str(path))
+    try:
+        noted = parse_json(path.read_bytes())
+        before, from_one = from_dict(Config, noted["config"], str(path)), noted["stage_one"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{path} does not say what was trained there ({type(error).__name__}: {error}).",
+            "Move that folder away, or give another --out.",
+        ) from error
     changed = sorted(set(changed_settings(before, config)) - _IRRELEVANT)
-    if noted["stage_one"] != origin:
+    if from_one != origin:
         changed.append("the stage 1 it starts from")
     if changed:
         raise ConfigError(

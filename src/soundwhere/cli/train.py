@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from soundwhere.config import (
     model_config,
     read_config,
 )
+from soundwhere.files import parse_json
 
 DESCRIPTION = """\
 Train a model: stage 1, stage 2, or one after the other. Labels are never read.
@@ -116,7 +116,7 @@ def _defaults(arguments: list[str]) -> Options:
 def _settings_of(run: Path) -> Config:
     """The settings a run was started with; the defaults where there is no run, which is found out later."""
     try:
-        values = json.loads((run / "config.json").read_text(encoding="utf-8"))
+        values = parse_json((run / "config.json").read_bytes())
     except (OSError, ValueError):
         return Config()
     return from_dict(Config, values, str(run / "config.json"))

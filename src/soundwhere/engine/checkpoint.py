@@ -60,8 +60,11 @@ def read_progress(path: Path) -> tuple[Config, Progress]:
     model, facts = read_facts(path)
     if "progress" not in facts:
         raise CheckpointError(f"{path} holds a model but no training state.", "Start from it with --from instead.")
-    config = from_dict(Config, {**facts["config"], "model": to_dict(model)}, str(path))
-    return config, Progress(**facts["progress"])
+    try:
+        config = from_dict(Config, {**facts["config"], "model": to_dict(model)}, str(path))
+        return config, Progress(**facts["progress"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} holds a damaged training state ({error}).", "Train again.") from error
 
 
 def restore(path: Path, model: SCAV, optimiser: Optimizer | None) -> None:

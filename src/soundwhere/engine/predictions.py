@@ -10,7 +10,7 @@ import torch
 from PIL import Image as Pillow
 
 from soundwhere.errors import DataError
-from soundwhere.files import NPZ_ERRORS
+from soundwhere.files import NPZ_ERRORS, is_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ class Predictions:
     def has(self, scene: str) -> bool:
         """Whether there are maps of a scene."""
         name = _file_name(scene)
-        return (self.folder / f"{name}.npz").is_file() or name in self._pictures
+        return is_file(self.folder / f"{name}.npz") or name in self._pictures
 
     def stamp(self, scene: str) -> list[tuple[str, int, int]]:
         """Name, size and time of a scene's files: maps that were written anew are scored anew."""
@@ -71,7 +71,7 @@ class Predictions:
     def _paths(self, scene: str) -> list[Path]:
         name = _file_name(scene)
         array = self.folder / f"{name}.npz"
-        if array.is_file():
+        if is_file(array):
             return [array]
         pictures = self._pictures.get(name)
         if not pictures:

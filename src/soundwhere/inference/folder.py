@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import secrets
 import shutil
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from soundwhere.errors import OutputError
-from soundwhere.files import atomic_path, output_error
+from soundwhere.files import atomic_path, output_error, parse_json
 from soundwhere.inference.formats import FILES
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def is_finished(folder: Path) -> bool:
 def result_of(folder: Path) -> str | None:
     """The name of the clip whose result a folder holds, if it can be told."""
     try:
-        return str(json.loads((folder / FINISHED).read_text(encoding="utf-8"))["file"])
+        return str(parse_json((folder / FINISHED).read_bytes())["file"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from soundwhere.config import ModelConfig, from_dict
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
+from soundwhere.files import parse_json
 from soundwhere.inference.export import ANSWERS, FORMAT
 from soundwhere.models.registry import load_model
 from soundwhere.models.scav import SCAV, Branches
@@ -153,7 +153,10 @@ def read_parts(path: Path) -> tuple[ModelConfig, dict[str, bytes]]:
     if about.get("format") != FORMAT:
         found = about.get("format", "no format in its metadata")
         raise CheckpointError(f"{path} is not a model of soundwhere ({found}).", "Export the model again.")
-    config = from_dict(ModelConfig, json.loads(about["model"]), str(path))
+    try:
+        config = from_dict(ModelConfig, parse_json(about["model"]), str(path))
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} does not say what its model is ({error}).", "Export the model again.") from error
     extractor = onnx.utils.Extractor(model)
     own = {"decouple": config.decouple, "strength": config.decouple and config.maps == "shaped"}
     names = [name for name in PARTS if own.get(name, True)]

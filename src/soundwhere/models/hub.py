@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, cast
 
@@ -12,7 +11,7 @@ from safetensors.torch import load_file, save
 
 from soundwhere.config import ModelConfig, from_dict, to_dict
 from soundwhere.errors import CheckpointError
-from soundwhere.files import atomic_path, make_folder, write_json
+from soundwhere.files import atomic_path, make_folder, parse_json, write_json
 
 if TYPE_CHECKING:
     from torch import nn
@@ -72,7 +71,7 @@ class HubFormat:
 
 def _read_config(path: Path) -> ModelConfig:
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))["config"]
+        settings = parse_json(path.read_bytes())["config"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{path} describes no soundwhere model ({type(error).__name__}: {error}).",

@@ -11,7 +11,7 @@ from safetensors.torch import save
 
 from soundwhere.config import ModelConfig, from_dict, to_dict
 from soundwhere.errors import CheckpointError
-from soundwhere.files import atomic_path
+from soundwhere.files import atomic_path, parse_json
 from soundwhere.models.hub import single
 from soundwhere.models.scav import SCAV
 
@@ -63,8 +63,9 @@ def read_facts(path: Path) -> tuple[ModelConfig, dict[str, Any]]:
             "Give a file written by `soundwhere train`, such as runs/NAME/best.safetensors.",
         )
     try:
-        settings, facts = json.loads(metadata["model"]), json.loads(metadata["facts"])
-    except (KeyError, json.JSONDecodeError) as error:
+        settings = parse_json(metadata["model"])
+        facts = dict(json.loads(metadata["facts"]))  # a loss among them may be NaN
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(
             f"{path} holds no readable configuration ({error}).", "Give a file written by `soundwhere train`."
         ) from error

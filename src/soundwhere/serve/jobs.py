@@ -7,7 +7,6 @@ A job's folder is named by a random number and holds `job.json`, the upload if t
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
 import shutil
@@ -17,7 +16,7 @@ from threading import Condition
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.errors import DataError, SoundwhereError
-from soundwhere.files import make_folder, write_json
+from soundwhere.files import make_folder, parse_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +171,7 @@ def _read(folder: Path) -> Job | None:
     if not _ID.fullmatch(folder.name):
         return None
     try:
-        stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        stored = parse_json((folder / "job.json").read_bytes())
         job = Job(**{field.name: stored[field.name] for field in fields(Job)})
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -18,7 +18,7 @@ def test_malformed_json_names_line_and_column(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.json, line 2, column 7"):
         read_json(path)
     path.write_text('{"a": 1, "a": 2}')
-    with pytest.raises(DataError, match="'a' stands twice"):
+    with pytest.raises(DataError, match="'a' is there twice"):
         read_json(path)
     path.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"a\.json"):
