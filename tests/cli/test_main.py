@@ -106,7 +106,8 @@ def test_subcommands_are_told(options: Any, words: str) -> None:
         (KeyboardInterrupt(), 130, "soundwhere: interrupted"),
         (ZeroDivisionError("oh"), 2, "internal error: ZeroDivisionError: oh"),
         (OSError(errno.ENAMETOOLONG, "Too long", "xxx"), 2, "soundwhere: xxx cannot be used: Too long.\nGive another"),
-        (FileNotFoundError(errno.ENOENT, "Not there", "ours"), 2, "internal error: FileNotFoundError"),
+        (FileNotFoundError(errno.ENOENT, "Not there", "a.mp4"), 2, "soundwhere: a.mp4 cannot be used: Not there."),
+        (OSError("odd"), 2, "internal error: OSError: odd"),
     ],
 )
 @pytest.mark.parametrize("debug", [False, True])

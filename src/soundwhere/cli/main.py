@@ -5,7 +5,6 @@ Exit codes: 0 all done, 1 some files of a batch failed, 2 bad input or usage, 13
 
 from __future__ import annotations
 
-import errno
 import importlib
 import os
 import signal
@@ -34,9 +33,6 @@ COMMANDS = {
     "bench": "measure something on this machine",
     "doctor": "print versions, devices, weights, and what to do about what is missing",
 }
-
-# what a path can be, whoever looks at it first
-_UNUSABLE = frozenset({errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EIO})
 
 HELP = f"""\
 soundwhere {__version__}: where in the picture does each sound come from?
@@ -89,9 +85,8 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if isinstance(error, OSError) and error.filename and error.errno in _UNUSABLE:
-            path = str(error.filename)
-            return _complain(f"{path} cannot be used: {error.strerror}.\nGive another path.", 2, debug)
+        if isinstance(error, OSError) and error.filename:  # a file that cannot be what it is taken for, or vanished
+            return _complain(f"{error.filename} cannot be used: {error.strerror}.\nGive another path.", 2, debug)
         message = f"internal error: {type(error).__name__}: {error}\nThis is a defect: please report it with --debug."
         return _complain(message, 2, debug)
     finally:
