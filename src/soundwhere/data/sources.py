@@ -11,7 +11,7 @@ from soundwhere.data.features import FeatureCache, encoder_id
 from soundwhere.data.folder import FolderClips
 from soundwhere.data.mixtures import Mixtures, NativeScenes, PoolPictures
 from soundwhere.data.real_duet import RealDuet
-from soundwhere.data.strength import StrengthPairs, feature_strength
+from soundwhere.data.strength import StrengthPairs, feature_strength, strength_id
 from soundwhere.data.synthetic.clips import WorldClips
 from soundwhere.data.synthetic.draws import SyntheticDraws, render
 from soundwhere.data.synthetic.world import World
@@ -118,7 +118,7 @@ class _Caches:
 
     def strength(self, frames: Pictures, side: int) -> FeatureCache:
         """Feature strength of single frames."""
-        cache = FeatureCache(self._folder, f"{self._encoder}-strength", side)
+        cache = FeatureCache(self._folder, strength_id(self._encoder), side)
         return self._filled(cache, frames, lambda images: feature_strength(images, self._encode))
 
     def _filled(self, cache: FeatureCache, pictures: Pictures, encode: Callable[[Tensor], Tensor]) -> FeatureCache:

@@ -7,6 +7,7 @@ is read, so it can teach stage 2 the shape of a source whose frame is known.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
 SCALES = (5 / 7, 1.0, 10 / 7, 2.0)
 # Side of a cell of the result.
 CELL_PX = 16
+
+
+def strength_id(encoder: str) -> str:
+    """Names everything that strength depends on: the encoder (see `encoder_id`), the scales and the cells.
+
+    >>> strength_id("tiny-0123") == strength_id("tiny-4567")
+    False
+    """
+    settings = repr((SCALES, CELL_PX, ENCODER_STRIDE_PX))
+    return f"{encoder}-strength-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
 
 @torch.no_grad()
