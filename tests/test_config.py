@@ -21,7 +21,6 @@ from soundwhere.config import (
     TrainConfig,
     changed_settings,
     from_dict,
-    model_config,
     read_config,
     to_dict,
 )
@@ -138,6 +137,11 @@ def test_defaults_are_the_papers() -> None:
         ("[train]\nlog_every = 0\n", "train: log_every is 0", "1 or more"),
         ("[train]\nlearning_rate = nan\n", "train: learning_rate is nan", "greater than 0"),
         ("[train]\nseed = -1\n", "train: seed is -1", "0 or more"),
+        ("[train]\nlearning_rate = inf\n", "train: learning_rate is inf, which is too large", "Correct"),
+        (f"[train]\nlearning_rate = {'9' * 400}\n", "train: learning_rate is 9+.*too large", "Correct"),
+        (f"[train]\nbatch_size = {'9' * 400}\n", "train: batch_size is 9+.*too large", "Correct"),
+        (f"[train]\nseed = {'9' * 5000}\n", "is not valid TOML", "Correct"),
+        (f"a = {'[' * 5000}", "is not valid TOML", "Correct"),
     ],
 )
 def test_mistakes_are_named_with_file_and_key(tmp_path: Path, text: str, message: str, remedy: str) -> None:

@@ -15,7 +15,7 @@ from types import UnionType
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from soundwhere import constants
-from soundwhere.errors import ConfigError
+from soundwhere.errors import ConfigError, shown
 
 T = TypeVar("T")
 
@@ -173,6 +173,8 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "configuration
     """
     hints = get_type_hints(kind)
     known = {f.name: hints[f.name] for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(values, dict):
+        raise ConfigError(f"{where} holds no settings, but {shown(values)}.", "Write it again.")
     for key in values:
         if key not in known:
             raise ConfigError(f"{where}: unknown setting {key!r}.", f"Known here: {', '.join(known)}.")
@@ -206,7 +208,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.", "Give the path of a TOML file.") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:  # numbers and nesting beyond all measure
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line and run again.") from error
 
 
@@ -221,6 +223,8 @@ def _plain(value: Any) -> Any:
 def _typed(hint: Any, value: Any, where: str, base: Any) -> Any:
     """Check `value` against a field's type and convert what TOML writes differently (paths, tuples, whole floats)."""
     origin, arguments = get_origin(hint), get_args(hint)
+    if isinstance(value, int | float) and abs(value) >= 2**63:
+        raise ConfigError(f"{where} is {shown(value)}, which is too large.", "Correct the value and run again.")
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         if isinstance(value, dict):
             # a method's own class, where the base is one

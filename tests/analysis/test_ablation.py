@@ -76,6 +76,10 @@ def test_rows_are_trained_once_and_refuse_other_settings(
         train_row(ablation_rows(longer)["full"], tmp_path / "full", start=start)
     with pytest.raises(ConfigError, match="the stage 1 it starts from"):
         train_row(full, tmp_path / "full", start=file)
+    for text in ("[" * 9999, "{}", "[1]", '{"config": {}}'):
+        (tmp_path / "full" / "row.json").write_text(text)
+        with pytest.raises(ConfigError, match=r"row\.json does not say what was trained there"):
+            train_row(full, tmp_path / "full", start=start)
 
 
 def test_a_row_that_was_stopped_goes_on(recipe: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,6 +157,11 @@ def test_files_that_are_no_models(tmp_path: Path, exported: Path, monkeypatch: p
     onnx.save(other, tmp_path / "other.onnx")
     with pytest.raises(CheckpointError, match="not a model of soundwhere"):
         load(tmp_path / "other.onnx", None, CPU)
+    spoilt = onnx.load(exported)
+    next(entry for entry in spoilt.metadata_props if entry.key == "model").value = "[" * 9999
+    onnx.save(spoilt, tmp_path / "spoilt.onnx")
+    with pytest.raises(CheckpointError, match="does not say what its model is"):
+        load(tmp_path / "spoilt.onnx", None, CPU)
     for package, extra in (("onnxruntime", "export"), ("openvino", "openvino")):
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingExtraError, match=f"soundwhere\\[{extra}\\]"):

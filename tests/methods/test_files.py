@@ -110,7 +110,16 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "metadata",
-    [None, {"format": "pt"}, {"format": "soundwhere-1"}, {"format": "soundwhere-1", "model": "{", "facts": "{}"}],
+    [
+        None,
+        {"format": "pt"},
+        {"format": "soundwhere-1"},
+        {"format": "soundwhere-1", "model": "{", "facts": "{}"},
+        {"format": "soundwhere-1", "model": "[" * 9999, "facts": "{}"},
+        {"format": "soundwhere-1", "model": "{}", "facts": "[" * 9999},
+        {"format": "soundwhere-1", "model": "{}", "facts": "3"},
+    ],
+    ids=range(7),
 )
 def test_other_safetensors_files_are_refused(tmp_path: Path, metadata: dict[str, str] | None) -> None:
     path = tmp_path / "other.safetensors"

@@ -104,6 +104,12 @@ def test_damaged_folders_are_named(model: SCAV, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"architectures": ["Other"]}))
     with pytest.raises(CheckpointError, match="KeyError"):
         SCAV.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text("[" * 9999)
+    with pytest.raises(CheckpointError, match="nested too deeply"):
+        SCAV.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"config": 3}')
+    with pytest.raises(ConfigError, match="holds no settings, but 3"):
+        SCAV.from_pretrained(tmp_path)
     model.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(CheckpointError, match="does not hold the weights"):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from soundwhere.annotate.store import FrameRecord
 
 CARD: Final = "card.json"
+_LONGEST: Final = 240  # bytes of a name, so that every file system takes it with an ending
 _PICKLE: Final = 4  # readable since Python 3.4; holds the bytes as they are
 
 
@@ -141,7 +142,8 @@ def _write_masks(folder: Path, item: Annotated) -> None:
 
 def safe_name(name: str) -> str:
     """A clip's name as a file's name, refused if it would lead elsewhere."""
-    if not name or name.startswith(".") or any(character in name for character in '/\\:*?"<>|\0\n'):
+    too_long = len(name.encode()) > _LONGEST
+    if too_long or not name or name.startswith(".") or any(character in name for character in '/\\:*?"<>|\0\n'):
         raise DataError(f"The clip {name!r} cannot be a file's name.", "Rename it in the manifest and start again.")
     return name
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shutil
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -28,8 +27,8 @@ from soundwhere.data.annotation.records import entry_field, read_json, require_u
 from soundwhere.data.benchmarks.media import ClipName
 from soundwhere.data.benchmarks.scenes import Missing
 from soundwhere.data.table import read_table
-from soundwhere.errors import DataError, SoundwhereError
-from soundwhere.files import atomic_path, make_folder, write_json, write_text
+from soundwhere.errors import DataError, SoundwhereError, shown
+from soundwhere.files import atomic_path, make_folder, parse_json, write_json, write_text
 from soundwhere.media.audio import write_wav
 from soundwhere.media.image import IMAGE_SUFFIXES, read_image
 
@@ -249,11 +248,11 @@ def _from_csv(path: Path) -> list[Entry]:
     entries = []
     for row in read_table(path, ("id", "kind", column)):
         try:
-            boxes = json.loads(row[column] or "[]")
+            boxes = parse_json(row[column] or "[]")
             if not isinstance(boxes, list):
                 raise ValueError("no list")
         except ValueError as error:
-            raise DataError(f"{row.place}: {row[column]!r} is not a list of boxes ({error}).", _REMEDY) from error
+            raise DataError(f"{row.place}: {shown(row[column])} is not a list of boxes ({error}).", _REMEDY) from error
         boxes = [boxes] if boxes and not isinstance(boxes[0], list) else boxes
         entries.append(Entry(row["id"], row["kind"], boxes, column == "boxes", row.place))
     return entries

@@ -87,6 +87,8 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.filename:  # a file that cannot be what it is taken for, or vanished
+            return _complain(f"{error.filename} cannot be used: {error.strerror}.\nGive another path.", 2, debug)
         message = f"internal error: {type(error).__name__}: {error}\nThis is a defect: please report it with --debug."
         return _complain(message, 2, debug)
     finally:

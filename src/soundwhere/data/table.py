@@ -8,6 +8,7 @@ from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from soundwhere.errors import DataError
+from soundwhere.files import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ class Row:
                 "Correct that line: paths are relative to the folder and stay inside it.",
             )
         path = self.table.parent / value
-        if not path.is_file():
+        if not is_file(path):
             raise DataError(f"{self.place}: {value} is missing.", "Copy the data set again, completely.")
         return path
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save
 
 from soundwhere.config import from_dict, to_dict
 from soundwhere.errors import CheckpointError
-from soundwhere.files import atomic_path, make_folder, write_json
+from soundwhere.files import atomic_path, make_folder, parse_json, write_json
 from soundwhere.methods.catalogue import METHODS, NAMES, base_config, find_method
 
 if TYPE_CHECKING:
@@ -115,8 +115,9 @@ def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
             "Give a file written by `soundwhere train`, such as runs/NAME/best.safetensors.",
         )
     try:
-        settings, facts = json.loads(metadata.get("method") or metadata["model"]), json.loads(metadata["facts"])
-    except (KeyError, json.JSONDecodeError) as error:
+        settings = parse_json(metadata.get("method") or metadata["model"])
+        facts = dict(json.loads(metadata["facts"]))  # a loss among them may be NaN
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(
             f"{path} holds no readable configuration ({error}).", "Give a file written by `soundwhere train`."
         ) from error
@@ -262,7 +263,7 @@ def _from_folder(path: Path, kind: type[Any] | None = None) -> Network:
 
 def _read_config(path: Path) -> MethodConfig:
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))["config"]
+        settings = parse_json(path.read_bytes())["config"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{path} does not describe a soundwhere model ({type(error).__name__}: {error}).",

@@ -8,7 +8,6 @@ when the server stopped waits again when it starts.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
 import shutil
@@ -18,7 +17,7 @@ from threading import Condition
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.errors import DataError, OutputError, SoundwhereError
-from soundwhere.files import make_folder, output_error, write_text
+from soundwhere.files import make_folder, output_error, parse_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,7 +206,7 @@ def _read(folder: Path) -> Job | None:
     if not _ID.fullmatch(folder.name):
         return None
     try:
-        stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        stored = parse_json((folder / "job.json").read_bytes())
         job = Job(**{field.name: stored[field.name] for field in fields(Job)})
     except (OSError, ValueError, KeyError, TypeError):
         return None

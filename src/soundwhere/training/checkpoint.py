@@ -59,9 +59,12 @@ def read_progress(path: Path) -> tuple[Config, Progress]:
     method, facts = read_facts(path)
     if "progress" not in facts:
         raise CheckpointError(f"{path} holds a model but no training state.", "Start from it with --from instead.")
-    sections = {name: section for name, section in upgraded(facts["config"]).items() if name != "method"}
-    config = from_dict(Config, sections, str(path), Config(method=method))
-    return config, Progress(**facts["progress"])
+    try:
+        sections = {name: section for name, section in upgraded(facts["config"]).items() if name != "method"}
+        config = from_dict(Config, sections, str(path), Config(method=method))
+        return config, Progress(**facts["progress"])
+    except (AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} holds a damaged training state ({error}).", "Train again.") from error
 
 
 def restore(path: Path, model: Network, optimiser: Optimizer | None) -> None:

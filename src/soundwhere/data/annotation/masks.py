@@ -12,7 +12,7 @@ from soundwhere.data.annotation.pickles import MOST_PIXELS, read_pickled_array
 from soundwhere.data.annotation.records import read_json
 from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.errors import DataError
-from soundwhere.files import NPZ_ERRORS
+from soundwhere.files import NPZ_ERRORS, is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ class MaskFile:
 def find_mask(folder: Path, name: str) -> Path | None:
     """The mask file of a clip in a folder: `<name>.png`, `.npz`, `.json` or `.pkl`."""
     paths = (folder / f"{name}{suffix}" for suffix in MASK_SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
+    return next((path for path in paths if is_file(path)), None)
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
@@ -57,7 +57,7 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
     readers = {".png": _read_png, ".npz": _read_npz, ".json": _read_rle, ".pkl": read_pickled_array}
     if path.suffix.lower() not in readers:
         raise DataError(f"{path} is not a known kind of mask.", f"Known endings: {', '.join(readers)}.")
-    if not path.is_file():
+    if not is_file(path):
         raise DataError(f"{path} does not exist.", "Check the folder of masks.")
     return _as_mask(readers[path.suffix.lower()](path), path)
 

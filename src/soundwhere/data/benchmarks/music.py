@@ -192,8 +192,10 @@ def _dsol_frame(key: str, entry: Any, place: str) -> _Frame:
         raise DataError(
             f"{place}: the frame is not called <video>_0_1000/frame_<second>/<number>.jpg.", f"Get it from {_DSOL}."
         )
-    width = entry_field(entry, "wdith" if "wdith" in entry else "width", int, place)
     height = entry_field(entry, "height", int, place)
+    width = entry_field(entry, "wdith" if "wdith" in entry else "width", int, place)
+    if min(width, height) < 1:
+        raise DataError(f"{place}: the picture is {width} x {height} pixels.", f"Get the file again from {_DSOL}.")
     boxes: dict[str, list[Any]] = {}
     disagreeing = 0
     for box in entry_field(entry, "bbox", list, place):
