@@ -106,7 +106,7 @@ def _aside(folder: Path) -> Path:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Let two names change places in one step; False where the system or the file system cannot."""
-    libc = ctypes.CDLL(None) if os.name == "posix" else None
+    libc: Any = ctypes.CDLL(None) if os.name == "posix" else None
     names = os.fsencode(one), os.fsencode(other)
     if hasattr(libc, "renameat2"):  # Linux
         return bool(libc.renameat2(_HERE, names[0], _HERE, names[1], _SWAP) == 0)

@@ -106,7 +106,7 @@ def draw_trios(
         raise DataError(
             f"{len(kinds)} classes have photos and sounds of two collections.", "Give the folder of wide-duet."
         )
-    trios = []
+    trios: list[tuple[list[str], list[str], list[str]]] = []
     while len(trios) < count:
         cast = [*rng.choice(kinds, 2, replace=False), rng.choice(sorted(photos))]
         if len(set(cast)) < len(cast) or set(cast) >= _ALIKE:
@@ -114,5 +114,6 @@ def draw_trios(
         images = [str(rng.choice(photos[kind])) for kind in cast]
         audios = [*(str(rng.choice(heard[kind])) for kind in cast[:2]), ""]
         order = rng.permutation(len(cast))
-        trios.append(tuple([str(values[place]) for place in order] for values in (images, cast, audios)))
-    return trios  # type: ignore[return-value] # three lists each
+        images, cast, audios = ([str(values[place]) for place in order] for values in (images, cast, audios))
+        trios.append((images, cast, audios))
+    return trios

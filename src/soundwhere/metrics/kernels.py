@@ -22,7 +22,8 @@ def flat(heat: Heat) -> Mask:
     """Which of the maps (..., h, w) are flat but for rounding errors, such as upsampling leaves; shape (...)."""
     low, high = (extreme((-2, -1)).astype(np.float64) for extreme in (heat.min, heat.max))
     even: Mask = high - low <= FLAT * np.maximum(abs(low), abs(high))
-    return even & np.isfinite(low)
+    found: Mask = even & np.isfinite(low)
+    return found
 
 
 def settle(heat: Heat) -> Heat:

@@ -8,6 +8,7 @@ when the server stopped waits again when it starts.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
 import shutil
