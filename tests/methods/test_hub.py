@@ -13,11 +13,12 @@ from soundwhere.config import Thresholds
 from soundwhere.errors import CheckpointError, ConfigError
 from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import load_model
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from soundwhere.methods.scav.config import SCAVConfig
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss, source_loss
 from soundwhere.methods.method import Schedule
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.method import METHOD
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.scav.stages import Objective, StageName
@@ -22,12 +21,13 @@ from soundwhere.models.similarity import prepare
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from soundwhere.methods.scav.config import SCAVConfig
     from soundwhere.types import Batch
 
 HEADS = {"project_visual", "project_audio", "visual_decouplers", "audio_decoupler"}
 
 
-def make(config: SCAVConfig, stage: StageNameName, **loss: Any) -> Objective:
+def make(config: SCAVConfig, stage: StageName, **loss: Any) -> Objective:
     """The objective of a stage, by default with the paper's loss of stage 2."""
     torch.manual_seed(0)
     return Objective(SCAV(replace(config, **{"stage_two": "paper", **loss})), stage)
@@ -182,7 +182,7 @@ def test_joint_training_adds_both_losses_and_may_train_through_the_prior(
     values = joint(batch)
     torch.testing.assert_close(values["loss"], one(batch)["loss"] + two(batch)["loss"])
     torch.testing.assert_close(values["stage_one"], one(batch)["loss"].detach())
-    other = make(tiny, "joint", stage_two="distil", prior_gradient=not through).eval()
+    other = make(tiny, "joint", **{**loss, "prior_gradient": not through}).eval()
     values["loss"].backward()
     other(batch)["loss"].backward()
     pairs = zip(joint.model.audio.parameters(), other.model.audio.parameters(), strict=True)
