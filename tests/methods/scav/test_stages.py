@@ -182,7 +182,7 @@ def test_joint_training_adds_both_losses_and_may_train_through_the_prior(
     values = joint(batch)
     torch.testing.assert_close(values["loss"], one(batch)["loss"] + two(batch)["loss"])
     torch.testing.assert_close(values["stage_one"], one(batch)["loss"].detach())
-    other = make(tiny, "joint", **{**loss, "prior_gradient": not through}).eval()
+    other = make(tiny, "joint", stage_two="distil", prior_gradient=not through).eval()
     values["loss"].backward()
     other(batch)["loss"].backward()
     pairs = zip(joint.model.audio.parameters(), other.model.audio.parameters(), strict=True)
