@@ -169,7 +169,8 @@ def test_two_at_once_do_no_harm(tmp_path, mini_clips):
 
 def test_processes_share_the_work(tmp_path, mini_clips, monkeypatch):
     cache = FeatureCache(tmp_path, "avg", 64)
-    monkeypatch.setattr(module, "world_size", lambda: 2)
+    for number in ("world_size", "local_size"):
+        monkeypatch.setattr(module, number, lambda: 2)
     done = []
     for rank in (0, 1):
         monkeypatch.setattr(module, "rank", lambda rank=rank: rank)

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save
 from soundwhere.config import from_dict, to_dict
 from soundwhere.errors import CheckpointError
 from soundwhere.files import atomic_path, make_folder, parse_json, write_json
-from soundwhere.methods.catalogue import METHODS, NAMES, base_config, find_method
+from soundwhere.methods.catalogue import base_config, find_method, is_named
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,7 +65,7 @@ def model_file(name_or_path: str | Path) -> Path:
         return path / "best.safetensors"
     if path.exists() or path.suffix == ".safetensors":
         return path
-    if name in {**NAMES, **METHODS}:
+    if is_named(name):
         raise CheckpointError(
             f"No trained weights ship for {name}. Built-in: {', '.join(SHIPPED) or 'none'}.",
             f"Train it with `soundwhere train --model {name}` and give the file it writes.",
@@ -124,8 +124,12 @@ def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
     return stored_config(settings, str(path)), facts
 
 
-def stored_config(settings: dict[str, Any], where: str) -> MethodConfig:
+def stored_config(settings: Any, where: str) -> MethodConfig:
     """A stored configuration; what it leaves out has the default of its method, whatever a name stands for today."""
+    if not isinstance(settings, dict):
+        raise CheckpointError(
+            f"{where} holds no readable configuration ({settings!r}).", "Give a file written by `soundwhere train`."
+        )
     base = type(base_config({"family": "scav", **settings}, where))()
     return from_dict(type(base), settings, where, base)
 
