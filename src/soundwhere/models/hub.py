@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from soundwhere.config import ModelConfig, from_dict, to_dict
-from soundwhere.errors import CheckpointError
+from soundwhere.errors import CheckpointError, MissingExtraError
 from soundwhere.files import atomic_path, make_folder, parse_json, write_json
 
 if TYPE_CHECKING:
@@ -82,8 +82,11 @@ def _read_config(path: Path) -> ModelConfig:
 
 def _fetch(name: str) -> Path:
     """A repository's files in the Hub's own cache."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ImportError as error:
+        raise MissingExtraError("huggingface_hub", "hub") from error
 
     try:
         return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS]))
