@@ -7,7 +7,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from soundwhere.data.features import Eye
-from soundwhere.methods.scav.strength import STEPS, StrengthHead, feature_strength, fit_strength
+from soundwhere.methods.scav.strength import (
+    CELL_PX,
+    SCALES,
+    STEPS,
+    STRENGTH,
+    StrengthHead,
+    feature_strength,
+    fit_strength,
+)
 
 CHANNELS = 12
 
@@ -102,3 +110,9 @@ def test_the_same_seed_gives_the_same_head():
     for name, value in one.state_dict().items():
         torch.testing.assert_close(value, other.state_dict()[name], rtol=0, atol=0)
     assert not torch.equal(one.layers[0].weight, different.layers[0].weight)
+
+
+def test_the_name_of_the_target_tells_how_it_is_made() -> None:
+    """By it what is kept is found again: another scale, or another cell, must be another name."""
+    assert [float(part) for part in STRENGTH.name.split("-")[1:-1]] == pytest.approx(SCALES, abs=1e-3)
+    assert STRENGTH.name.endswith(f"-{CELL_PX}px")
