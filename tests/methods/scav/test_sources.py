@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from soundwhere.models.peeling import answer, localise_sources, share_out
 
 from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV
