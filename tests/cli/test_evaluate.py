@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,6 +94,31 @@ def test_predictions_of_others(folder: Path, capsys: Capture) -> None:
     assert result["scores"]["theirs"]["cap"]["value"] == pytest.approx(1)
     assert result["scores"]["theirs"]["ciou@0.5"]["value"] == 1
     assert not (folder / "out" / "report.html").exists()
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_mixed_predictions_are_scored_or_refused_whatever_the_batch(folder: Path, capsys: Capture) -> None:
+    """Scenes with one, two, three and two maps, of several sizes."""
+    maps = folder / "theirs"
+    maps.mkdir()
+    for number, scene in enumerate(open_benchmark("synthetic", options=Options(count=4)).scenes):
+        heat = np.concatenate([scene.masks, scene.masks[:1, ::-1]])[: (1, 2, 3, 2)[number]].astype(np.float32)
+        np.savez(maps / f"{scene.name}.npz", maps=heat[:, :: 1 + number, :: 1 + number])
+    found = []
+    for batch in ("1", "2", "16"):
+        command = [*WORLD[:-1], f"out-{batch}", "--predictions", "theirs", "--no-page", "--batch", batch]
+        assert run(command) == 2
+        err = capsys.readouterr().err
+        assert "1 for made-up-1000002-0, 3 for made-up-1000002-2" in err
+        assert "--preset noprior" in err
+        assert run([*command, "--preset", "noprior"]) == 0
+        with np.load(folder / f"out-{batch}" / "scenes.npz") as arrays:
+            found.append({name: arrays[name].tolist() for name in arrays.files})
+    np.testing.assert_equal(found, [found[0]] * 3)
+    theirs = found[0]["rows"].index("theirs")
+    assert found[0][f"{theirs}/scene"] == [0, 0, 1, 1, 2, 2, 2, 3, 3]  # a missing map and a surplus one count
+    constant = next(place for place, row in enumerate(found[0]["rows"]) if "best on val" in row)
+    assert len(found[0][f"{constant}/scene"]) == 8  # which controls do not have
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -190,13 +216,13 @@ def tone(hertz: float) -> np.ndarray:
         ),
         (["--benchmark", "synthetic", "--input-free", "--rule", "half"], "minmax, max-fraction, fixed, top-area"),
         (["--benchmark", "synthetic"], "Nothing to score"),
-        (["--benchmark", "synthetic", "--input-free", "--model", "scav-tiny"], "without input only"),
+        (["--benchmark", "synthetic", "--input-free", "--model", "scav-tiny"], "only answers without input"),
         (["--benchmark", "synthetic", "--input-free", "--limit", "1"], "--limit"),
         (["--benchmark", "synthetic", "--input-free", "--count", "1"], "At least 2"),
-        (["--benchmark", "synthetic", "--input-free", "--subset", "heard"], "no option 'subset'"),
+        (["--benchmark", "synthetic", "--input-free", "--subset", "heard"], "not take the option 'subset'"),
         (["--benchmark", "synthetic", "--count", "2", "--model", "absent.safetensors"], "does not exist"),
-        (["--benchmark", "synthetic", "--predictions", "absent"], "no folder"),
-        (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "no folder"),
+        (["--benchmark", "synthetic", "--predictions", "absent"], "not a folder"),
+        (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "not a folder"),
         (["--benchmark", "folder", "--data", ".", "--input-free"], "scenes.csv"),
     ],
 )
@@ -212,13 +238,24 @@ def test_unknown_scene_of_the_figure(model_path: Path, capsys: Capture) -> None:
     assert "made-up-1000002-0" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("folder")
-def test_without_matplotlib_the_page_can_be_left_out(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("few_draws")
+def test_without_matplotlib_everything_but_the_page_is_there(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("soundwhere.analysis.evaluation_page.find_spec", lambda _: None)
-    assert run([*WORLD, "--input-free"]) == 2
-    err = capsys.readouterr().err
-    assert "soundwhere[report]" in err
-    assert "--no-page" in err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run([*WORLD, "--input-free"]) == 0
+    told = capsys.readouterr()
+    assert "report.html is left out: matplotlib is not installed. " in told.err
+    assert "pip install 'soundwhere[report]'" in told.err
+    assert "constant pair" in told.out
+    assert "report.html" not in told.out
+    written = {path.name for path in (folder / "out").iterdir()}
+    assert {"results.json", "tables.md"} <= written
+    assert "report.html" not in written
+    assert run([*WORLD, "--input-free", "--no-page"]) == 0
+    assert "matplotlib" not in capsys.readouterr().err
 
 
 def test_two_processes_would_write_over_each_other(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from soundwhere.errors import OutputError
 from soundwhere.training.checkpoint import Progress
 from soundwhere.training.journal import Journal, forget_later_lines
-from soundwhere.errors import OutputError
 
 if TYPE_CHECKING:
     from pathlib import Path

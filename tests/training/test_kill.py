@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from soundwhere.training.checkpoint import read_progress
 from soundwhere.methods.files import read_facts, read_tensors
+from soundwhere.training.checkpoint import read_progress
 
 if TYPE_CHECKING:
     from pathlib import Path

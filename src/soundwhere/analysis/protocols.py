@@ -19,7 +19,7 @@ from soundwhere.analysis.report import FIRST, GREY, SCENES, Report, margins, row
 from soundwhere.data.selection import KnowsMaskKinds
 from soundwhere.data.synthetic.world import boxes
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer
+from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer, alike
 from soundwhere.evaluation.constant import Blobs
 from soundwhere.evaluation.page import new_figure
 from soundwhere.evaluation.reading import views
@@ -119,7 +119,7 @@ def compare_protocols(
     pairs: dict[tuple[str, str], list[PairScores]] = defaultdict(list)
     fills: list[Values] = []
     ious: dict[tuple[str, str], list[Values]] = defaultdict(list)
-    for view in views(scenes, tick=tick):
+    for view in views(scenes, alike=alike([method]), tick=tick):
         if not view.truth.any():
             continue
         answers = {row: answer.maps for row, answer in input_free.answer(view).items()}

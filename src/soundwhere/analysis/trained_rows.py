@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from soundwhere.config import changed_settings, to_dict
 from soundwhere.errors import ConfigError
-from soundwhere.files import write_json
+from soundwhere.files import parse_json, write_json
 from soundwhere.methods.catalogue import config_from, find_method
 from soundwhere.methods.files import sha256
 from soundwhere.training.checkpoint import read_progress
@@ -55,9 +54,9 @@ def _claim(path: Path, config: Config, origin: str | None, begun: bool) -> None:
         write_json(path, {"config": to_dict(config), "stage_one": origin})
         return
     try:
-        noted = json.loads(path.read_text(encoding="utf-8"))
+        noted = parse_json(path.read_bytes())
         before, started_from = config_from(noted["config"], str(path)), noted["stage_one"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"{path} does not say what was trained there ({type(error).__name__}: {error}).",
             "Move that folder away, or give another --out.",

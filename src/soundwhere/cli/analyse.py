@@ -165,7 +165,6 @@ def _protocols(options: Protocols) -> tuple[Report, dict[str, Any]]:
     from soundwhere.evaluation.rows import Row
     from soundwhere.evaluation.task import model_label, told
     from soundwhere.methods.files import load_model
-    from soundwhere.metrics.presets import find_preset
 
     predictions = None if options.predictions is None else Predictions(options.predictions)
     network = None if options.model is None else load_model(options.model)
@@ -179,7 +178,7 @@ def _protocols(options: Protocols) -> tuple[Report, dict[str, Any]]:
         single = NetworkAnswerer(label, network, grid, rows=[Row(label)], single_frames=True)
     else:
         assert predictions is not None
-        method = FilesAnswerer(predictions.folder.resolve().name, predictions, task.names, find_preset("scav"))
+        method = FilesAnswerer(predictions.folder.resolve().name, predictions, task.names)
         say(
             "avgn calls a model on one frame at a time, which files of maps do not allow: the maps are cut into frames."
         )

@@ -10,7 +10,6 @@ from urllib.parse import quote
 import tyro
 
 from soundwhere.cli.options import FLAG, named, parse
-from soundwhere.errors import MissingExtraError
 
 DESCRIPTION = """\
 Serve the page on which boxes become masks. Every decision is on the disk before the page says so; stop with Ctrl-C and
@@ -35,7 +34,7 @@ class Options:
     invite: Annotated[tuple[str, ...], named("NAME ...")] = ()
     """Give these people a new token, print their links, and stop."""
     host: str = "127.0.0.1"
-    """Address to serve on; any other than this machine's own needs people with tokens."""
+    """Address to serve on; any other than this machine's own is only for people with tokens."""
     port: int = 8765
     """Port to serve on."""
     browser: Annotated[bool, *FLAG] = True
@@ -53,12 +52,9 @@ def run(arguments: list[str]) -> int:
         for name in options.invite:
             print(f"{name}  {address}#{quote(name)}:{project.store.invite(name)}")
         return 0
-    try:
-        from soundwhere.annotate.server import allowed_hosts, serve
-        from soundwhere.web import open_later
-    except ImportError as error:
-        raise MissingExtraError("fastapi", "annotate") from error
     from soundwhere.annotate.segmenter.protocol import open_segmenter
+    from soundwhere.annotate.server import allowed_hosts, serve
+    from soundwhere.web import open_later
 
     allowed_hosts(project, options.host)
     segmenter = open_segmenter(options.segmenter)

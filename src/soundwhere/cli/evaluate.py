@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from soundwhere.cli.options import FLAG, named, parse, say
-from soundwhere.errors import ConfigError, MissingExtraError
+from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,8 @@ class Options:
     allow_missing: Annotated[bool, *FLAG] = False
     """Go on without scenes whose media, masks or predictions are missing."""
     preset: str = "scav"
-    """Whose evaluation: scav, scav-source-wise, lvs, ez-vsl, avgn, noprior, dsol, dsol-synthetic, t-vsl or jsa."""
+    """Whose evaluation: scav, scav-source-wise, lvs, ez-vsl, slavc, slavc-relative, avgn, noprior, dsol,
+    dsol-synthetic, coarse-to-fine, t-vsl or jsa."""
     rule: Annotated[str | None, named("RULE")] = None
     """Binarise by another rule than the preset's: minmax-0.5, median, max-fraction-0.2, fixed-0.6, top-area-0.25."""
     protocol: Annotated[Literal["frame-wise", "source-wise"] | None, named("{frame-wise,source-wise}")] = None
@@ -78,7 +79,7 @@ class Options:
     figure: Annotated[tuple[str, ...], named("SCENE ...")] = ()
     """Draw these scenes as figure.png: truth, every other method, each map of the last one."""
     page: Annotated[bool, *FLAG] = True
-    """Leave out report.html, which needs matplotlib."""
+    """Leave out report.html, which is drawn where matplotlib is installed."""
     batch: int = 16
     """Scenes at a time."""
     device: str = "auto"
@@ -109,6 +110,7 @@ def run(arguments: list[str]) -> int:
     """Evaluate, write everything to the folder, and print the tables."""
     options = parse(Options, arguments, "evaluate", description=DESCRIPTION)
     preset = _check(options)
+    page = options.page and _can_draw_page()
 
     from soundwhere.cli.terminal import Bar, print_tables, print_written
     from soundwhere.distributed import initialise
@@ -182,9 +184,10 @@ def run(arguments: list[str]) -> int:
     listed.write_list(out / "list.csv")
     if drawn:
         write_figure(out / "figure.png", [task.scenes[place] for place in drawn], methods)
-    paged = options.page and _page(out / "report.html", command, tables, evaluation, task, methods, constant)
+    if page:
+        _page(out / "report.html", command, tables, evaluation, task, methods, constant)
     print_tables(tables)
-    made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": paged}
+    made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": page}
     names = [*_ALWAYS, *(name for name, written in made.items() if written)]
     print_written(out, [out / name for name in sorted(names)])
     return 0
@@ -222,6 +225,16 @@ def _check(options: Options) -> Preset:
             name = f"{preset.name}, {options.protocol}"
             preset = dataclasses.replace(preset, name=name, domain=domain, call="picture")
     return preset
+
+
+def _can_draw_page() -> bool:
+    """Whether the page can be drawn; if not, say what it needs before the work begins."""
+    from soundwhere.evaluation.page import what_is_missing
+
+    missing = what_is_missing()
+    if missing is not None:
+        say(f"report.html is left out: {missing.message} {missing.remedy}")
+    return missing is None
 
 
 def _request(options: Options) -> Request:
@@ -282,8 +295,7 @@ def _page(
     task: Task,
     methods: Sequence[Method],
     constant: Constant,
-) -> bool:
-    """Write the page, if that is possible; says what it needs if not."""
+) -> None:
     from soundwhere import __version__
     from soundwhere.evaluation.page import curves, sheets, write_page
     from soundwhere.evaluation.rows import Row
@@ -296,11 +308,6 @@ def _page(
         "scenes scored": str(len(evaluation.names)),
         "version": f"soundwhere {__version__}",
     }
-    try:
-        drawn = curves(evaluation, [row for row in compared if row in evaluation.scores])
-    except MissingExtraError as error:
-        say(f"{path.name} is left out. {error.message} {error.remedy}")
-        return False
+    drawn = curves(evaluation, [row for row in compared if row in evaluation.scores])
     pictures = {**drawn, **(sheets(evaluation, task.scenes, methods) if methods else {})}
     write_page(path, f"Evaluation on {task.benchmark.name}", facts, tables, pictures)
-    return True

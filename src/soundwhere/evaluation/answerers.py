@@ -19,17 +19,15 @@ from soundwhere.media.image import normalise, resize
 from soundwhere.methods.method import Given
 from soundwhere.metrics.baselines import everything_on, feature_norm, random_smooth
 from soundwhere.metrics.frames import Grid, cut
-from soundwhere.metrics.presets import upsample
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from torch import Tensor
 
     from soundwhere.evaluation.constant import Blobs
     from soundwhere.evaluation.predictions import Predictions
     from soundwhere.methods.method import Network
-    from soundwhere.metrics.presets import Preset
     from soundwhere.types import Scene
 
 GENERIC: Final[tuple[Control, ...]] = ("own", "shuffled", "silent", "blind")
@@ -309,16 +307,21 @@ class FilesAnswerer:
         label: What they are called in tables.
         predictions: Where they are.
         names: The scenes to be scored.
-        preset: How maps are enlarged, where those of one batch differ in size.
+        any_number: Whether scenes may have different numbers of maps.
+
+    Attributes:
+        maps: How many maps a scene has at most.
+
+    Raises:
+        DataError: Scenes have different numbers of maps and may not, or files are damaged.
     """
 
-    def __init__(self, label: str, predictions: Predictions, names: Sequence[str], preset: Preset) -> None:
+    def __init__(self, label: str, predictions: Predictions, names: Sequence[str], any_number: bool = False) -> None:
         self.label = label
-        self.maps = len(predictions.read(names[0]))
+        self.maps = predictions.map_count(names, any_number)
         self.rows: dict[Row, Kind] = {Row(label): "method"}
         self._predictions = predictions
         self._names = names
-        self._preset = preset
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -331,23 +334,12 @@ class FilesAnswerer:
         return {Row(self.label): Answer(self.own(view.scenes))}
 
     def own(self, scenes: Sequence[Scene]) -> Tensor:
-        """The maps as they were written; as many for every scene, of any size.
+        """The maps of scenes for which they have one shape, as they were written."""
+        return torch.stack([self._predictions.read(scene.name) for scene in scenes])
 
-        Raises:
-            DataError: A scene has more or fewer maps than the first one that is scored.
-        """
-        maps = [self._predictions.read(scene.name) for scene in scenes]
-        for scene, each in zip(scenes, maps, strict=True):
-            if len(each) != self.maps:
-                raise DataError(
-                    f"{self._predictions.folder} holds {len(each)} maps of {scene.name} and {self.maps} of "
-                    f"{self._names[0]}.",
-                    "Write as many maps for every scene.",
-                )
-        if len({each.shape for each in maps}) > 1:
-            height, width = scenes[0].image.shape[:2]
-            maps = [upsample(each, (height, width), self._preset) for each in maps]
-        return torch.stack(maps)
+    def shape(self, scene: Scene) -> tuple[int, int, int]:
+        """Number, height and width of a scene's maps."""
+        return self._predictions.shape(scene.name)
 
 
 @torch.inference_mode()
@@ -356,6 +348,12 @@ def watched(network: Network) -> tuple[str, ...]:
     side = network.config.frame_px
     seen = network.see(torch.zeros(1, 3, side, side, device=network.device))
     return tuple(network.views(seen, network.hear(torch.zeros(1, CLIP_SAMPLES, device=network.device))))
+
+
+def alike(asked: Sequence[Answerer]) -> Callable[[Scene], Hashable]:
+    """What scenes have in common that may be asked about together: sizes of the truth, and of maps in files."""
+    files = [each for each in asked if isinstance(each, FilesAnswerer)]
+    return lambda scene: (scene.masks.shape, *(each.shape(scene) for each in files))
 
 
 def heard_apart(scene: Scene) -> bool:

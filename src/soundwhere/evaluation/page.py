@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -65,6 +66,11 @@ def write_page(
     parts = [to_html(table) for table in tables]
     parts += [f"<h2>{html.escape(heading)}</h2>{_inside(each, heading)}" for heading, each in pictures.items()]
     write_text(path, _PAGE.format(title=html.escape(title), facts=shown, body="\n".join(parts)))
+
+
+def what_is_missing() -> MissingExtraError | None:
+    """What the page cannot be drawn without, if it is not installed."""
+    return MissingExtraError("matplotlib", "report") if find_spec("matplotlib") is None else None
 
 
 def new_figure(width: float, height: float) -> Figure:

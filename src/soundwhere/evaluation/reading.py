@@ -132,6 +132,7 @@ def views(
     controls: Collection[Control] = (),
     *,
     batch: int = BATCH,
+    alike: Callable[[Scene], Hashable] = lambda scene: scene.masks.shape,
     wanted: Callable[[Sequence[int]], bool] | None = None,
     tick: Callable[[int, int], None] | None = None,
 ) -> Iterator[View]:
@@ -141,11 +142,12 @@ def views(
         scenes: All of them.
         controls: Under which methods will be asked: they decide which other scenes are needed.
         batch: Scenes at a time.
+        alike: What scenes must have in common to be looked at together.
         wanted: Whether anything is still to be asked about some scenes; what is not wanted is not read.
         tick: Called with the number of scenes done and that of all.
 
     Yields:
-        Scenes with truths of one shape, all of a batch before the next.
+        Scenes that are alike, all of a batch before the next.
     """
     count = len(scenes)
     meets = bool({"shuffled", "blind"} & set(controls))
@@ -156,10 +158,10 @@ def views(
     reader = Reader(scenes, [_needed(numbers, count, meets, absent) for numbers in steps])
     done = count - sum(map(len, steps))
     for numbers in steps:
-        alike: dict[tuple[int, ...], list[int]] = {}
+        groups: dict[Hashable, list[int]] = {}
         for number in numbers:
-            alike.setdefault(reader[number].scene.masks.shape, []).append(number)
-        for group in alike.values():
+            groups.setdefault(alike(reader[number].scene), []).append(number)
+        for group in groups.values():
             yield View(reader, group, [absent[number] for number in group])
         reader.end_step()
         done += len(numbers)

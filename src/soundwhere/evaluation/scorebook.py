@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.errors import OutputError
-from soundwhere.files import make_folder, output_error
+from soundwhere.files import make_folder, output_error, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,15 +94,15 @@ def outdated(folder: Path) -> list[Path]:
 def _is_current(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            settings = json.loads(file.readline())["settings"]
+            settings = parse_json(file.readline())["settings"]
         return bool(settings["schema"] == SCHEMA)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 def _parse(line: bytes) -> tuple[Any, Any]:
     try:
-        scene, value = json.loads(line)
-    except (TypeError, ValueError, RecursionError):
+        scene, value = parse_json(line)
+    except (TypeError, ValueError):
         return None, None
     return (scene, value) if isinstance(scene, str) else (None, None)

@@ -12,7 +12,7 @@ import numpy as np
 from soundwhere import __version__
 from soundwhere.data.selection import KnowsMaskKinds
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import heard_apart
+from soundwhere.evaluation.answerers import alike, heard_apart
 from soundwhere.evaluation.reading import BATCH, views
 from soundwhere.evaluation.scorebook import Scorebook
 from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share, solo_peaks
@@ -150,6 +150,7 @@ def evaluate(
         scenes,
         {row.control for each in asked for row in each.rows},
         batch=batch,
+        alike=alike(asked),
         wanted=lambda numbers: any(keys[number] not in book for book in (facts_book, *books) for number in numbers),
         tick=tick,
     )

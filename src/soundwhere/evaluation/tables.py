@@ -75,8 +75,11 @@ def _scores(evaluation: Evaluation, summary: Summary, title: str, kinds: Mapping
     )
     made_by = Counter(kind for facts in evaluation.facts for kind in facts.mask_kinds)
     masks = "Masks: " + ", ".join(f"{count} {kind}" for kind, count in sorted(made_by.items())) + "."
+    empty = sum(area == 0 for facts in evaluation.facts for area in facts.areas)
+    done = "left out" if preset.empty_truth == "left-out" else "misses, whatever the answer"
+    nothing = f"Sources with an empty truth: {empty}, {done}."
     columns = {**names, "drop": f"drop {figure_name(dropped)}"}
-    notes = (how, drop, masks) if made_by else (how, drop)
+    notes = (how, drop, *([masks] if made_by else []), *([nothing] if empty else []))
     return figures_table(title, rows, columns, *notes, kinds=kinds, signed={"drop"})
 
 

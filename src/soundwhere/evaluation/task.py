@@ -157,7 +157,8 @@ def load_methods(
 ) -> tuple[list[Method], int]:
     """The methods to score, files of predictions first, and how many maps their controls give.
 
-    That is as many as the method with most maps gives: an answer with more maps than another is helped by the truth.
+    That is as many as the method with most maps gives: an answer with more maps than another is helped by the truth. If
+    the preset counts surplus maps as misses, it is no more than there are sources.
 
     Args:
         models: Names, files or folders of runs.
@@ -172,9 +173,13 @@ def load_methods(
     loaded = [load_model(name).to(device).eval() for name in models]
     labels = [] if predictions is None else [predictions.folder.resolve().name]
     labels = unique_labels([*labels, *map(model_label, models)])
-    files = [] if predictions is None else [FilesAnswerer(labels.pop(0), predictions, task.names, preset)]
+    files = []
+    if predictions is not None:
+        files.append(FilesAnswerer(labels.pop(0), predictions, task.names, any_number=preset.surplus_misses))
     counts = [*(each.maps for each in files), *(network.sources for network in loaded)]
     maps = max(counts) if counts else task.sources()
+    if preset.surplus_misses:
+        maps = min(maps, task.sources())
     networks = [
         NetworkAnswerer(
             told(label, network),
@@ -252,8 +257,13 @@ def unique_labels(labels: list[str]) -> list[str]:
 
 
 def told(label: str, network: Network) -> str:
-    """A label that says what the network is given besides picture and sound, such as `mine (labels given)`."""
-    return f"{label} ({' and '.join(sorted(network.needs))} given)" if network.needs else label
+    """A label that says what the network is given besides picture and sound, and what it has to say of itself.
+
+    Such as `mine (labels given)`, or `mine (same map twice)`.
+    """
+    words = [f"{' and '.join(sorted(network.needs))} given"] if network.needs else []
+    words += [network.note] if network.note else []
+    return f"{label} ({', '.join(words)})" if words else label
 
 
 def _file_facts(folder: Path | str, seen: set[str], below: str = "") -> Iterator[tuple[str, int, int]]:

@@ -15,7 +15,7 @@ import torch
 from soundwhere.config import Config, from_dict, to_dict
 from soundwhere.errors import CheckpointError
 from soundwhere.methods.catalogue import upgraded
-from soundwhere.methods.files import load_weights, read_facts, read_tensors, write_model
+from soundwhere.methods.files import load_weights, read_facts, read_tensors, stored_config, write_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,12 +56,16 @@ def save_checkpoint(
 
 def read_progress(path: Path) -> tuple[Config, Progress]:
     """The configuration of the run that wrote a checkpoint, and its place in the run."""
-    method, facts = read_facts(path)
+    _, facts = read_facts(path)
     if "progress" not in facts:
         raise CheckpointError(f"{path} holds a model but no training state.", "Start from it with --from instead.")
-    sections = {name: section for name, section in upgraded(facts["config"]).items() if name != "method"}
-    config = from_dict(Config, sections, str(path), Config(method=method))
-    return config, Progress(**facts["progress"])
+    try:
+        sections = upgraded(facts["config"])
+        method = stored_config(sections.pop("method", {}), str(path))
+        config = from_dict(Config, sections, str(path), Config(method=method))
+        return config, Progress(**facts["progress"])
+    except (AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} holds a damaged training state ({error}).", "Train again.") from error
 
 
 def restore(path: Path, model: Network, optimiser: Optimizer | None) -> None:
