@@ -100,6 +100,8 @@ class Options:
     """Where made-up things are."""
     order: Literal["side-by-side", "mirrored", "stacked"] = "side-by-side"
     """How the photos of real-duet and real-trio are put together."""
+    left_out: Literal["first", "second"] = "second"
+    """Of which collection, the first or the second of each class, the trios of real-trio-collection sound."""
     sounding: int = 2
     """How many made-up things sound."""
     silent: int = 1
@@ -145,9 +147,10 @@ def run(arguments: list[str]) -> int:
     methods, maps = load_methods(options.model, predictions, task, preset, initialise(options.device))
     old = outdated(out / "scores")
     if old:
+        files = f"{len(old)} files" if len(old) > 1 else "1 file"
         say(
-            f"{out / 'scores'} holds {len(old)} files of another version, which are not read: all scenes are scored "
-            f"anew. Delete them when you no longer need them, the first is {old[0].name}."
+            f"{out / 'scores'} holds {files} that another version wrote ({old[0].name}): they are not read, all scenes "
+            "are scored again. Delete them if you no longer need them."
         )
     with Bar("choosing", 0, "scenes") as bar:
         constant = constant_for(task, request, maps, preset, out / "scores", tick=bar.update, say=say)

@@ -123,40 +123,26 @@ def choose_constant(
         about: What the scenes depend on, as JSON values.
         tick: Called with the number of scenes done and that of all.
     """
+    # one picture, or fewer frames than blobs: blobs side by side
+    places = grid if grid[0] * grid[1] >= maps else (1, maps)
+    cells = combinations(range(places[0] * places[1]), maps)
+    tried = {each.row: each for each in (Blobs(places, cell, sigma) for cell in cells for sigma in sigmas_px)}
+    names = {str(row): blobs for row, blobs in tried.items()}
     settings = {"about": about or {}, "preset": asdict(preset), "maps": maps, "chosen_on": chosen_on}
-    book = Scorebook(folder, {**settings, "sigmas_px": sigmas_px, "scenes": len(scenes)}, _fits)
+    book = Scorebook(folder, {**settings, "tried": list(names), "scenes": len(scenes)}, lambda kept: kept in [*names])
     if "choice" not in book:
-        # one picture, or fewer frames than blobs: blobs side by side
-        places = grid if grid[0] * grid[1] >= maps else (1, maps)
-        cells = combinations(range(places[0] * places[1]), maps)
-        tried = [Blobs(places, each, sigma) for each in cells for sigma in sigmas_px]
         thinned = range(0, len(scenes), max(1, -(-len(scenes) // _ENOUGH)))
-        asked = InputFreeAnswerer({each.row: each for each in tried}, maps, others=())
         found = evaluate(
             Selected(scenes, thinned),
             [str(number) for number in thinned],
-            [asked],
+            [InputFreeAnswerer(tried, maps, others=())],
             replace(preset, precision=None),
             grid,
             measures=("pairs",),
             tick=tick,
         )
-        pairs = [found.scores[each.row].pairs for each in tried]
-        quality = [summarise(each)["auc"] if len(each) else float(place == _USUAL) for place, each in enumerate(pairs)]
-        book.add({"choice": asdict(tried[quality.index(max(quality))])})
-    kept = book["choice"]
-    return Constant(Blobs(tuple(kept["grid"]), tuple(kept["cells"]), kept["sigma_px"]), chosen_on, sigmas_px)
-
-
-def _fits(kept: Any) -> bool:
-    """Whether what was read can be blobs that were chosen."""
-    if not isinstance(kept, dict) or not isinstance(kept.get("grid"), list) or not isinstance(kept.get("cells"), list):
-        return False
-    grid, cells = kept["grid"], kept["cells"]
-    return (
-        len(grid) == 2
-        and all(type(side) is int and 1 <= side < 2**16 for side in grid)
-        and all(type(cell) is int and 0 <= cell < grid[0] * grid[1] for cell in cells)
-        and type(kept.get("sigma_px")) in (int, float)
-        and kept["sigma_px"] > 0
-    )
+        pairs = {row: found.scores[row].pairs for row in tried}
+        quality = {row: summarise(each)["auc"] if len(each) else 0.0 for row, each in pairs.items()}
+        best = max(tried, key=quality.__getitem__) if any(map(len, pairs.values())) else list(tried)[_USUAL]
+        book.add({"choice": str(best)})
+    return Constant(names[book["choice"]], chosen_on, sigmas_px)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -280,18 +280,36 @@ def _number(value: Any) -> float | None:
 
 def _fits_facts(line: Any) -> bool:
     """Whether a line that was read can be what `_facts` wrote."""
-    try:
-        facts = SceneFacts(*line)
-        numbers = (*facts.areas, *(each for each in (*facts.columns, *facts.levels_db) if each is not None))
-        return all(type(each) in (int, float) for each in numbers) and all(type(k) is str for k in facts.mask_kinds)
-    except TypeError:
+    if not isinstance(line, list) or len(line) != len(fields(SceneFacts)):
         return False
+    areas, columns, levels, kinds = line
+    words = isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
+    return words and _shaped(areas, None) and _shaped(columns, None, gaps=True) and _shaped(levels, None, gaps=True)
 
 
 def _fits_scores(line: Any) -> bool:
     """Whether a line that was read can be what `_lines` wrote."""
-    try:
-        pairs = [_collect("method", [entry]).pairs for entry in line.values()]
-        return all(((each.source >= -1) & (each.source < _MOST)).all() for each in pairs)
-    except (AttributeError, TypeError, ValueError, RuntimeError, OverflowError):
-        return False
+    return isinstance(line, dict) and all(
+        isinstance(entry, dict)
+        and _shaped([entry.get("confidence"), entry.get("lit")], 2, gaps=True)
+        and _shaped(entry.get("sure", []), None, gaps=True)
+        and _shaped(entry.get("frames", [0] * _FRAMES), _FRAMES)
+        and _shaped(entry.get("solo", [0, 0]), 2)
+        and _shaped(entry.get("pairs", []), None, len(fields(PairScores)) - 1, gaps=True)
+        and all(_fits_pair(*pair) for pair in entry.get("pairs", []))
+        for entry in line.values()
+    )
+
+
+def _fits_pair(source: Any, prediction: Any, iou: Any, _: Any, *others: Any) -> bool:
+    """Whether numbers, of which only the average precision may be missing, can be those of a pair."""
+    known = None not in (source, prediction, iou, *others)
+    return known and all(-1 <= index < _MOST for index in (source, prediction))
+
+
+def _shaped(value: Any, *shape: int | None, gaps: bool = False) -> bool:
+    """Whether a JSON value is an array of numbers of a shape, in which None is any length; gaps are None."""
+    if not shape:
+        return type(value) in (int, float) or (gaps and value is None)
+    fits = isinstance(value, list) and len(value) == (len(value) if shape[0] is None else shape[0])
+    return fits and all(_shaped(each, *shape[1:], gaps=gaps) for each in value)

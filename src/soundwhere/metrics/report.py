@@ -66,7 +66,7 @@ class Table:
     def ends(self) -> list[bool]:
         """Of each line, whether a group ends with it."""
         groups = [row[1].text if self.groups else "" for row in self.cells]
-        return [following != own for own, following in zip(groups, [*groups[1:], None], strict=True)]
+        return [following != own for own, following in zip(groups, [*groups[1:], None], strict=False)]
 
 
 def figure_name(figure: str) -> str:

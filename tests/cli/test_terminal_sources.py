@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from soundwhere.cli.show import print_sources
+from soundwhere.cli.terminal import print_sources
 
 if TYPE_CHECKING:
     import pytest

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from soundwhere.data.benchmarks.catalogue import BENCHMARKS
+from soundwhere.evaluation.published import compare_published, find_published, published
 from soundwhere.metrics.presets import PRESETS
-from soundwhere.metrics.published import compare_published, published
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ def test_presets_and_published_rows_name_the_same_venue(preset: str, method: str
 def test_other_protocols_are_marked_and_warned_about() -> None:
     table, warnings = compare_published("vggsound-duet", PRESETS["scav"], 5158, {"mine": {"cap": 0.5, "auc": 0.25}})
     assert table is not None
-    lines = {row.label: [cell.text for cell in row.cells] for row in table.rows}
+    lines = {line[0].text: [cell.text for cell in line[2:]] for line in table.cells}
     assert lines["mine"][:4] == ["50.0", "-", "-", "25.0"]
     assert "(!)" in lines["AVGN (CVPR 2023), with labels"][4]
     assert "(!)" not in lines["SCAV (ECCV 2026)"][4]
@@ -74,10 +74,15 @@ def test_other_protocols_are_marked_and_warned_about() -> None:
     median = dataclasses.replace(PRESETS["scav"], name="scav with median", rule="median")
     marked, _ = compare_published("vggsound-duet", median, 3951, {})
     assert marked is not None
-    assert all("(!)" in row.cells[-2].text for row in marked.rows)
+    assert all("(!)" in line[-2].text for line in marked.cells)
 
 
 def test_nothing_published() -> None:
     table, warnings = compare_published("real-duet", PRESETS["scav"], 10, {})
     assert table is None
     assert "real-duet" in warnings[0]
+
+
+def test_a_line_is_found_by_method_and_benchmark() -> None:
+    assert find_published("SCAV, full", "vggsound-duet-mask").figures["cap"] == 39.3
+    assert find_published("SCAV, full", "vggsound-duet").figures["cap"] == 52.96
