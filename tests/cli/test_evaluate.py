@@ -212,7 +212,7 @@ def tone(hertz: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--benchmark", "nowhere", "--input-free"], "Choose one of: real-duet, real-trio, synthetic"),
+        (["--benchmark", "nowhere", "--input-free"], "Choose one of: real-duet, real-trio, wide-duet"),
         (
             ["--benchmark", "synthetic", "--input-free", "--preset", "mine"],
             "Choose one of: scav, scav-source-wise, lvs",

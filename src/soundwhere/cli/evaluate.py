@@ -101,7 +101,7 @@ class Options:
     order: Literal["side-by-side", "mirrored", "stacked"] = "side-by-side"
     """How the photos of real-duet and real-trio are put together."""
     left_out: Literal["first", "second"] = "second"
-    """Of which collection, the first or the second of each class, the trios of real-trio-collection sound."""
+    """Of which collection, the first or the second of each class, the trios of collection-trio sound."""
     sounding: int = 2
     """How many made-up things sound."""
     silent: int = 1
