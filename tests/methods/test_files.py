@@ -131,7 +131,7 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
         {"format": "soundwhere-2", "method": "{}", "facts": "[" * 9999},
         {"format": "soundwhere-2", "method": "{}", "facts": "3"},
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_other_safetensors_files_are_refused(tmp_path: Path, metadata: dict[str, str] | None) -> None:
     path = tmp_path / "other.safetensors"
