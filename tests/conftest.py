@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
+import sys
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import av
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
@@ -25,6 +33,21 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the real clips and weights in {folder.name}/ beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def documented() -> Callable[[str], ModuleType]:
+    """The complete examples of docs/extending.md as modules: `documented("toy.py")`."""
+    text = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+    blocks = dict(re.findall(r'```python title="([\w.]+)"\n(.*?)```', text, re.DOTALL))
+
+    def load(name: str) -> ModuleType:
+        module = ModuleType(name.removesuffix(".py"))
+        sys.modules[module.__name__] = module  # where dataclasses look their module up
+        exec(compile(blocks[name], name, "exec"), module.__dict__)
+        return module
+
+    return load
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +82,38 @@ def clip_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         container.mux(video.encode(None))
         container.mux(audio.encode(None))
     return path
+
+
+DEEP = "[" * 60 + "1" + "]" * 60
+# JSON as people and programs write it that nobody reckoned with
+VALUES = (
+    *("Infinity", "NaN", "1e999", "1e308", "-1e308", "9" * 400, "-" + "9" * 400, "9" * 5000, str(2**63), str(2**64)),
+    *("0", "-1", "true", "null", '"text"', '""', "{}", "[]", "[[]]", "[null]", DEEP),
+    *("[" * 3000, f"[{DEEP}, {DEEP}, {DEEP}, {DEEP}]", json.dumps("x" * 300), '"\\ud800"', '"a\\u0000b"', '{"a": [1]}'),
+    *("[1e308, 1e308, 1e308, 1e308]", "[-1e308, 0, 1e308, 1]", "[true, true, false, false]", '["1", "2", "3", "4"]'),
+)
+HOLE = "a hole to be filled"
+
+
+def holes(value: Any) -> Iterator[Any]:
+    """Every variant of a JSON value in which one part, or a key, is a hole."""
+    yield HOLE
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from ({**value, key: variant} for variant in holes(part))
+            yield {other: part for other, part in value.items() if other != key}
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from ([*value[:place], variant, *value[place + 1 :]] for variant in holes(part))
+
+
+@pytest.fixture(scope="session")
+def spoilt() -> Callable[[str], Iterator[str]]:
+    """Makes of JSON every version in which one part of it is replaced by something nobody reckoned with."""
+
+    def spoil(text: str) -> Iterator[str]:
+        for variant in holes(json.loads(text)):
+            pattern = json.dumps(variant)
+            yield from dict.fromkeys(pattern.replace(json.dumps(HOLE), value) for value in VALUES)
+
+    return spoil

@@ -1,4 +1,4 @@
-"""Settings of a run, as frozen dataclasses whose defaults are the paper's; read from TOML and flags, saved in checkpoints.
+"""Settings of a run, as frozen dataclasses; read from TOML and flags, saved in checkpoints.
 
 What a method can be told is in its own room (`methods/`); here is what every run has.
 
@@ -15,7 +15,7 @@ from types import UnionType
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from soundwhere import constants
-from soundwhere.errors import ConfigError
+from soundwhere.errors import ConfigError, shown
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class MethodConfig:
     frame_px: int = constants.FRAME_PX
     """Side of one frame, a multiple of the visual encoder's stride."""
     sounding_threshold: float = constants.NEGATIVE_THRESHOLD
-    """Confidence from which on a source counts as sounding; calibrated once a model is trained."""
+    """Confidence from which a source counts as sounding; calibrated once a model is trained."""
 
     training: ClassVar[frozenset[str]] = frozenset()
     """Settings that say how it is trained, not what it is: losses and schedule."""
@@ -78,20 +78,22 @@ class MethodConfig:
 class DataConfig:
     """What is trained on. Labels are never read."""
 
-    source: Literal["synthetic", "real-duet", "folder"] = "synthetic"
-    """The made-up world, the real-duet set, or a folder of videos."""
+    source: Literal["synthetic", "real-duet", "wide-duet", "folder"] = "synthetic"
+    """The made-up world, real-duet, wide-duet (with its videos), or a folder of videos."""
     root: Path | None = None
-    """Folder of the data set (real-duet, folder)."""
+    """Folder of the data set (all but the made-up world)."""
     mixtures: Literal["made", "native"] = "made"
     """Make mixtures from single clips, or take videos with several sources as they are."""
     split: Literal["train", "train+val"] = "train"
-    """real-duet: the clips to train on; a final model may take those of val too."""
+    """real-duet, wide-duet: the clips to train on; a final model may take those of val too."""
+    left_out: Literal["none", "first", "second"] = "none"
+    """wide-duet: train without the first or the second collection of the classes that have recordings of two."""
     made_up: int = 0
     """Things of the made-up world, each with its sound, that join the clips."""
     layouts: tuple[Literal["side-by-side", "stacked", "grid", "pasted"], ...] = ("side-by-side",)
     """How frames of a made mixture are put together."""
     pool: int = 0
-    """Made mixtures: show this many pictures again and again with other sounds, encoded whole; 0 shows ever new ones,
+    """Made mixtures: show this many pictures again and again with other sounds, encoded whole; 0 always shows new ones,
     whose features are joined from those of single frames."""
     silent: int = 0
     """Silent distractors per scene: further objects (made-up world) or frames (made mixtures)."""
@@ -101,7 +103,7 @@ class DataConfig:
     """Share of stage 2's scenes in which one sound is silent or its source not shown (teacher `strength` only)."""
     interference: float = 0.0
     """Share of single clips heard with the quieter sound of another, which is not shown."""
-    level: Literal["equal", "as-recorded"] = "equal"
+    level: Literal["equal-rms", "as-recorded"] = "equal-rms"
     """Made mixtures of clips: scale every source to one RMS before they are summed, or sum waveforms as they are."""
     gain_db: float = 6.0
     """Each source's level is then changed by a gain drawn within plus or minus this."""
@@ -171,6 +173,8 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "configuration
     """
     hints = get_type_hints(kind)
     known = {f.name: hints[f.name] for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(values, dict):
+        raise ConfigError(f"{where} holds no settings, but {shown(values)}.", "Write it again.")
     for key in values:
         if key not in known:
             raise ConfigError(f"{where}: unknown setting {key!r}.", f"Known here: {', '.join(known)}.")
@@ -204,7 +208,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.", "Give the path of a TOML file.") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:  # numbers and nesting beyond all measure
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line and run again.") from error
 
 
@@ -219,6 +223,8 @@ def _plain(value: Any) -> Any:
 def _typed(hint: Any, value: Any, where: str, base: Any) -> Any:
     """Check `value` against a field's type and convert what TOML writes differently (paths, tuples, whole floats)."""
     origin, arguments = get_origin(hint), get_args(hint)
+    if isinstance(value, int | float) and abs(value) >= 2**63:
+        raise ConfigError(f"{where} is {shown(value)}, which is too large.", "Correct the value and run again.")
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         if isinstance(value, dict):
             # a method's own class, where the base is one
@@ -241,4 +247,4 @@ def _typed(hint: Any, value: Any, where: str, base: Any) -> Any:
     elif type(value) is hint:
         return value
     expected = getattr(hint, "__name__", str(hint))
-    raise ConfigError(f"{where} is {value!r}, which is no {expected}.", "Correct the value and run again.")
+    raise ConfigError(f"{where} is {value!r}, which is not of type {expected}.", "Correct the value and run again.")

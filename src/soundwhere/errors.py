@@ -6,6 +6,20 @@ without a traceback and exits with 2. Any other exception is a defect of this pa
 
 from __future__ import annotations
 
+from reprlib import Repr
+
+_BRIEF = Repr()
+_BRIEF.maxlevel, _BRIEF.maxdict, _BRIEF.maxlist, _BRIEF.maxstring = 3, 12, 8, 80
+
+
+def shown(value: object) -> str:
+    """A value out of someone's file as an error may show it, however large or deeply nested it is.
+
+    >>> shown([1, [2, [3, [4, [5]]]], "x" * 1000])
+    "[1, [2, [3, [...]]], 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx']"
+    """
+    return _BRIEF.repr(value)
+
 
 class SoundwhereError(Exception):
     """Bad input. The message says what was found and where; `remedy` says what to do next."""
@@ -28,7 +42,7 @@ class DataError(SoundwhereError):
 
 
 class ConfigError(SoundwhereError):
-    """A configuration file, option or name that makes no sense."""
+    """A configuration file, option or name that is not valid."""
 
 
 class CheckpointError(SoundwhereError):

@@ -1,9 +1,14 @@
-"""Outputs appear whole or not at all: write to a temporary name, then rename."""
+"""Outputs appear whole or not at all: write to a temporary name, then rename. JSON is read to the letter."""
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import hashlib
 import json
+import math
+import os
+import re
 import secrets
 import shutil
 import zipfile
@@ -21,13 +26,15 @@ NPZ_ERRORS: Final = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZip
 """What numpy raises when an npz file is damaged."""
 
 _PARTIAL = ".partial"
+_HERE: Final = -100  # AT_FDCWD
+_SWAP: Final = 2  # RENAME_EXCHANGE, and RENAME_SWAP
 _REMEDIES = {
     errno.ENOSPC: "Free some space or choose another place with --out.",
     errno.EDQUOT: "The quota is used up: free some space or choose another place with --out.",
     errno.EACCES: "Choose a place you may write to with --out.",
     errno.EPERM: "Choose a place you may write to with --out.",
     errno.EROFS: "The file system is read-only: choose another place with --out.",
-    errno.ENOTDIR: "A part of the path is a file, not a folder: choose another place with --out.",
+    errno.ENOTDIR: "Part of the path is a file, not a folder: choose another place with --out.",
     errno.EISDIR: "A folder has that name: choose another place with --out.",
     errno.EFBIG: "The file is larger than allowed here: choose another place with --out.",
     errno.ENAMETOOLONG: "The name is too long for this file system: choose a shorter one with --out.",
@@ -53,22 +60,85 @@ def make_folder(path: Path) -> Path:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` (same suffix) and rename it to `path` if the block succeeds.
 
-    On any error, and on Ctrl-C, the temporary file or folder is removed and `path` is left as it was. Errors of the
-    operating system become `OutputError`.
+    On any error, and on Ctrl-C, the temporary file or folder is removed and `path` is left as it was. An error of the
+    operating system about what is written becomes an `OutputError`; one about anything else stays as it is.
     """
     path = Path(path)
+    with temporary_path(path) as temporary:
+        yield temporary
+        temporary.replace(path)
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that takes the place of `folder`, be it empty or full, if the block succeeds.
+
+    At every moment there is the old folder or the new one, also if the process is killed. Where the system cannot
+    exchange two names at once, the old one is out of sight between two renames; `bring_back` then finds it.
+    """
+    bring_back(folder)
+    with temporary_path(folder) as temporary:
+        temporary.mkdir()
+        yield temporary
+        if not folder.is_dir():
+            temporary.replace(folder)
+        elif not _exchange(temporary, folder):
+            aside = _aside(folder)
+            shutil.rmtree(aside, ignore_errors=True)  # left there by a kill after the second rename
+            folder.replace(aside)
+            try:
+                temporary.replace(folder)
+            except BaseException:
+                aside.replace(folder)
+                raise
+            aside.replace(temporary)
+
+
+def bring_back(folder: Path) -> None:
+    """Bring back a folder that a process had put aside, to put another in its place, when it was killed."""
+    if not folder.exists() and _aside(folder).is_dir():
+        _aside(folder).replace(folder)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{hashlib.sha256(os.fsencode(folder.name)).hexdigest()[:12]}.earlier")
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two names change places in one step; False where the system or the file system cannot."""
+    libc: Any = ctypes.CDLL(None) if os.name == "posix" else None
+    names = os.fsencode(one), os.fsencode(other)
+    if hasattr(libc, "renameat2"):  # Linux
+        return bool(libc.renameat2(_HERE, names[0], _HERE, names[1], _SWAP) == 0)
+    return hasattr(libc, "renamex_np") and bool(libc.renamex_np(*names, _SWAP) == 0)  # macOS
+
+
+@contextmanager
+def temporary_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary name beside `path`, whatever becomes of it; what has that name in the end is removed."""
     make_folder(path.parent)
     temporary = path.with_name(f".{secrets.token_hex(6)}{_PARTIAL}{path.suffix}")
     try:
         yield temporary
-        temporary.replace(path)
     except OSError as error:
+        if not _is_about(error, temporary):
+            raise
         raise output_error(path, error) from error
     finally:
-        if temporary.is_dir():
+        if temporary.is_dir() and not temporary.is_symlink():
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+
+
+def _is_about(error: OSError, temporary: Path) -> bool:
+    """Whether an error is about what is being written, and not about something that was read or said meanwhile."""
+    names = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes | os.PathLike)]
+    if names:
+        mine = temporary.absolute()
+        paths = [Path(os.fsdecode(name)).absolute() for name in names]
+        return any(path == mine or mine in path.parents for path in paths)
+    return error.errno in {*_REMEDIES, errno.EIO} or "encoder error" in str(error)  # the latter is Pillow's
 
 
 def remove_partial(folder: Path) -> None:
@@ -86,3 +156,58 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically, indented, with a final newline; NaN is refused because JSON has none."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON to the letter: what Python's own reader lets through would end as a defect further on.
+
+    Raises:
+        ValueError: It is malformed (`json.JSONDecodeError`) or nested too deeply, has a key twice in one object, or
+            holds NaN, infinity, a number beyond 64 bits or half of a surrogate pair.
+    """
+    text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_int=_whole, parse_float=_finite, parse_constant=_finite
+        )
+        if _HALF_OF_A_PAIR.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("half of a surrogate pair is not a character") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return value
+
+
+def is_whole(value: object, low: int, high: int = 2**31) -> bool:
+    """Whether a value out of a file is an integer from `low` to below `high`; `true` and `1.0` are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value < high
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there. A name that no file can have, because it is too long or has a NUL in it, is not."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file() raises on such names
+
+
+_HALF_OF_A_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} appears twice in one object")
+    return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
+        raise ValueError(f"the number {digits[:20]}{'...' * (len(digits) > 20)} is too large")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is not a finite number")
+    return value

@@ -50,15 +50,17 @@ class Scene:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a method trains on and localises: pictures (or their cached features) and waveforms. No labels.
+    """What a method trains on: pictures (or their cached features) and waveforms. Labels only for those that need them.
 
     Attributes:
         mixture: Mixed sound, shape (B, N).
         image: Normalised pictures, shape (B, 3, H, W); absent when `features` are cached.
         features: Frozen visual features, shape (B, C, h, w); absent when `image` is given.
         solos: The separate sounds of a made mixture, shape (B, K, N); absent for native mixtures.
-        targets: Feature strength of the frame each sound came with, 0 outside it, shape (B, K, h, w); only where a
-            loss asks for it.
+        targets: What a map of each source is taught, 0 outside the frame it came with, shape (B, K, h, w); only where
+            a stage needs it.
+        moments: The separate sounds at other moments, shape (B, M - 1, K, N); only where a stage needs them.
+        labels: Number of each source's class, shape (B, K), int64; only for methods that declare that they read labels.
     """
 
     mixture: Tensor
@@ -66,6 +68,8 @@ class Batch:
     features: Tensor | None = None
     solos: Tensor | None = None
     targets: Tensor | None = None
+    moments: Tensor | None = None
+    labels: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.mixture)

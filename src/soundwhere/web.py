@@ -15,7 +15,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 
 from soundwhere import __version__
-from soundwhere.errors import SoundwhereError
+from soundwhere.errors import OutputError, SoundwhereError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -97,7 +97,7 @@ class Guard:
     def _refusal(self, headers: dict[str, str], streamed: bool) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if self._hosts and urlsplit(f"//{host}").hostname not in self._hosts:
-            return 421, "This server has another name."  # a foreign name that was made to point here
+            return 421, "This server does not answer to that name."  # a foreign name that was made to point here
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, "Requests from other sites are refused."
@@ -166,7 +166,8 @@ def make_application(title: str, *packages: str, **options: Any) -> FastAPI:
 
 async def _complain(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SoundwhereError)
-    return JSONResponse({"error": error.message, "remedy": error.remedy}, getattr(error, "status", 400))
+    usual = 507 if isinstance(error, OutputError) else 400
+    return JSONResponse({"error": error.message, "remedy": error.remedy}, getattr(error, "status", usual))
 
 
 async def _refuse(_: Request, error: Exception) -> JSONResponse:

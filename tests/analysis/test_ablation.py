@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from soundwhere.models.registry import load_model
 
 from soundwhere.analysis import ablation
 from soundwhere.analysis.ablation import RowScores, ablation_rows, score_rows, train_row, train_stage_one
@@ -13,15 +14,14 @@ from soundwhere.analysis.convergence import PAPER as PAPER_CONVERGENCE
 from soundwhere.config import Config, DataConfig, LossConfig, TrainConfig, model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.evaluation.answers import model_answer, scene_batch, upsample
-from soundwhere.training.checkpoint import read_progress
-from soundwhere.training.run import LATEST
 from soundwhere.errors import ConfigError
+from soundwhere.evaluation.answers import model_answer, scene_batch, upsample
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.pairs import PairScores
 from soundwhere.metrics.protocols import frame_wise
-from soundwhere.methods.scav.peeling import peel
-from soundwhere.models.registry import load_model
-from soundwhere.methods.scav.model import SCAV
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.training.run import LATEST
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +76,10 @@ def test_rows_are_trained_once_and_refuse_other_settings(
         train_row(ablation_rows(longer)["full"], tmp_path / "full", start=start)
     with pytest.raises(ConfigError, match="the stage 1 it starts from"):
         train_row(full, tmp_path / "full", start=file)
+    for text in ("[" * 9999, "{}", "[1]", '{"config": {}}'):
+        (tmp_path / "full" / "row.json").write_text(text)
+        with pytest.raises(ConfigError, match=r"row\.json does not say what was trained there"):
+            train_row(full, tmp_path / "full", start=start)
 
 
 def test_a_row_that_was_stopped_goes_on(recipe: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +166,7 @@ def test_the_sentence_says_where_the_ordering_agrees() -> None:
     assert found[("b", "a")] == "undecided"
     mixed = {"full": scores(0.2), "b": scores(0.5)}
     sentence = ordering_sentence(orderings(mixed))
-    assert "The other way round than in the paper: full against (b) no stage 2 (-100.0, paper +14.8)" in sentence
+    assert "The other way round from the paper: full against (b) no stage 2 (-100.0, paper +14.8)" in sentence
     assert "As in the paper" not in sentence
     assert ordering_sentence([]) == "Too few rows to compare orderings."
 

@@ -20,8 +20,8 @@ from soundwhere.config import model_config
 from soundwhere.data.selection import Selected
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.evaluation.answers import scene_batch
 from soundwhere.errors import DataError
+from soundwhere.evaluation.answers import scene_batch
 from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:

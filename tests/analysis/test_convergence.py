@@ -7,8 +7,8 @@ from soundwhere.analysis.convergence import by_dominance, convergence
 from soundwhere.config import model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.metrics.pairs import PairScores
 from soundwhere.methods.scav.model import SCAV
+from soundwhere.metrics.pairs import PairScores
 
 
 def pairs(seed: int = 0, scenes: int = 12) -> PairScores:

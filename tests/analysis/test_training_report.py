@@ -17,10 +17,10 @@ from soundwhere.config import model_config
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.evaluation.evaluate import fixed_answer, score
+from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.model import SCAV
 from soundwhere.metrics.baselines import constant_pair
 from soundwhere.metrics.pairs import summarise
-from soundwhere.methods.scav.model import SCAV
-from soundwhere.methods.files import write_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.metrics.pairs import PairScores
 from soundwhere.methods.scav.model import SCAV
+from soundwhere.metrics.pairs import PairScores
 
 if TYPE_CHECKING:
     from pathlib import Path

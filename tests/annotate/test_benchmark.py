@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from soundwhere.annotate.desk import Desk
 from soundwhere.annotate.export import export
 from soundwhere.annotate.load import load_test
+from soundwhere.annotate.masking import Masker
 from soundwhere.annotate.project import Project, initialise, read_manifest
 from soundwhere.annotate.segmenter.simple import SimpleSegmenter
 from soundwhere.annotate.stats import class_table, mask_facts, write_figures
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 def annotate(project: Project, task: int, who: str = "ann", candidate: int = 1) -> None:
     """What the page does for a frame whose candidate fits."""
-    store, desk = project.store, Desk(project, SimpleSegmenter())
+    store, masker = project.store, Masker(project, SimpleSegmenter())
     frame = store.frame(store.task(task).frame)
     prompts = {"box": 0, "candidate": candidate, "points": [], "strokes": []}
-    mask = encode_rle(desk.mask(frame, prompts))
+    mask = encode_rle(masker.mask(frame, prompts))
     revision = store.task(task).revision
     for kind, body in (("prompt", {"prompts": prompts}), ("object", {"prompts": prompts, "mask": mask}), ("done", {})):
         revision = store.append(task, who, kind, body, base=revision, segmenter="simple-1").number
@@ -135,7 +135,7 @@ def test_verify_says_what_is_wrong(exported: Path, tmp_path: Path, change: Any, 
 
 
 def test_a_set_is_never_written_over(annotated: Project, exported: Path) -> None:
-    with pytest.raises(OutputError, match="there already"):
+    with pytest.raises(OutputError, match="already exists"):
         export(annotated, exported)
 
 
@@ -187,7 +187,7 @@ def test_the_commands_go_all_the_way(media: Path, tmp_path: Path, capsys: pytest
     project, out = tmp_path / "project", tmp_path / "out"
     init = ["benchmark", "init", str(project), "--manifest", str(media / "vggss.json"), "--data", str(media)]
     assert run([*init, "--double", "0"]) == 0
-    assert "4 frames added, 0 were there, 1 are unavailable" in capsys.readouterr().out
+    assert "4 frames added, 0 already there, 1 are unavailable" in capsys.readouterr().out
     assert run(["benchmark", "propose", str(project)]) == 0
     assert len(list((project / "candidates").rglob("*.json"))) == 4
     assert run(["benchmark", "export", str(project), "--out", str(out)]) == 2

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,7 +21,11 @@ from soundwhere.annotate.agreement import agreement, mask_iou, mask_of
 from soundwhere.annotate.events import ConflictError, check_prompts
 from soundwhere.annotate.store import Store
 from soundwhere.data.annotation.rle import decode_rle, encode_rle, pack_counts
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 SIZE = (100, 150)
 POINT = {"prompts": {"box": None, "candidate": None, "points": [[3, 4, 1]], "strokes": []}}
@@ -106,7 +114,7 @@ def test_an_answer_that_was_lost_is_not_saved_twice(store: Store) -> None:
     again = store.append(1, "ann", "object", square(10), base=0, request="r1")
     assert first == again
     assert len(store.events(1)) == 1
-    with pytest.raises(DataError, match="one name"):
+    with pytest.raises(DataError, match="the same name"):
         store.append(2, "ann", "object", square(10), base=0, request="r1")
 
 
@@ -204,7 +212,7 @@ def test_tokens_are_kept_as_hashes(store: Store) -> None:
     ],
 )
 def test_prompts_that_are_none_are_refused(wrong: object) -> None:
-    with pytest.raises(DataError, match="no prompts"):
+    with pytest.raises(DataError, match="prompts are not valid"):
         check_prompts(wrong, 1, SIZE)
 
 
@@ -216,6 +224,69 @@ def test_run_lengths_come_back(tmp_path: Path) -> None:
         assert (decode_rle(rle) == mask).all()
         assert (decode_rle({**rle, "counts": pack_counts(rle["counts"])}) == mask).all()
     assert mask_iou(mask, mask) == 1.0
+
+
+@contextmanager
+def full_disk(store: Store) -> Iterator[None]:
+    connection = store._database.connection()
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA max_page_count = 1000000")
+
+
+@contextmanager
+def used_up_quota(store: Store) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{store.path}-wal").stat().st_size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    ("no_space", "reason"), [(full_disk, "the disk is full"), (used_up_quota, "the disk cannot be read or written")]
+)
+def test_without_space_nothing_is_saved_and_nothing_lost(
+    store: Store, no_space: Callable[[Store], AbstractContextManager[None]], reason: str
+) -> None:
+    revision = annotate(store, 1, "ann", ("object", square(10)))
+    large = {"mask": {"size": [1, 2], "counts": [1, 1]}, "reason": "x" * 50_000}
+    with no_space(store):
+        for _ in range(2):
+            with pytest.raises(OutputError) as caught:
+                store.append(1, "ann", "object", large, base=revision)
+            assert caught.value.message == f"{store.path} cannot be used: {reason}. Nothing was saved."
+            assert caught.value.remedy
+        assert store.task(1).revision == revision  # it can still be read
+    assert annotate(store, 1, "ann", ("object", large)) == revision + 1
+    assert [event.number for event in Store(store.path).events(1)] == [revision, revision + 1]
+
+
+def test_somebody_who_writes_for_too_long_is_named(store: Store) -> None:
+    store._database.connection().execute("PRAGMA busy_timeout = 10")
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OutputError, match="another program"):
+        annotate(store, 1, "ann", ("object", square(10)))
+    other.execute("ROLLBACK")
+    annotate(store, 1, "ann", ("object", square(10)))
+
+
+def test_a_file_that_is_damaged_says_so(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "text.sqlite").write_text("no database\n" * 100)
+    with pytest.raises(DataError, match="it is damaged"):
+        Store(tmp_path / "text.sqlite")
+    with pytest.raises(OutputError, match="it cannot be opened"):
+        Store(tmp_path / "nowhere" / "annotations.sqlite")
+    annotate(store, 1, "ann", ("object", square(10)))
+    store._database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.path.write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 16)
+    with pytest.raises(DataError, match="it is damaged"):
+        Store(store.path).events()
 
 
 WRITER = """

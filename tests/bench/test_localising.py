@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from soundwhere.errors import MediaError
 from soundwhere.bench import localising as bench
+from soundwhere.errors import MediaError
 from soundwhere.inference.localiser import Localiser
 from soundwhere.media.video import probe
 

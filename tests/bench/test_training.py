@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from soundwhere.bench.training import PlainDraws, bench_training, write_clips
 from soundwhere.constants import CLIP_SAMPLES, MIXING_RMS
 from soundwhere.data.folder import FolderClips
-from soundwhere.bench.training import PlainDraws, bench_training, write_clips
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from soundwhere.methods.scav.config import NAMED
 from soundwhere.media.audio import write_wav
-from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.config import NAMED
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from collections.abc import Callable

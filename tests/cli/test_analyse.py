@@ -14,9 +14,9 @@ from soundwhere.cli.main import run
 from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.metrics.presets import PRESETS
-from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,7 +202,7 @@ def test_calibration(folder: Path, model_path: Path, capsys: Capture) -> None:
         (["convergence", "--benchmark", "real-duet"], "--data"),
         (["protocols", *SYNTHETIC], "--predictions"),
         (["convergence", *SYNTHETIC, "--sigma-px", "0"], "--sigma-px"),
-        (["protocols", *SYNTHETIC, "--predictions", "nowhere"], "no folder"),
+        (["protocols", *SYNTHETIC, "--predictions", "nowhere"], "not a folder"),
         (["theory", "--alpha", "0.5", "1.0"], "exchange them"),
         (["theory", "--tau", "0"], "greater than 0"),
     ],

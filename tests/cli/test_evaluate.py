@@ -96,6 +96,31 @@ def test_predictions_of_others(folder: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures("few_draws")
+def test_mixed_predictions_are_scored_or_refused_whatever_the_batch(folder: Path, capsys: Capture) -> None:
+    """Scenes with one, two, three and two maps, of several sizes."""
+    maps = folder / "theirs"
+    maps.mkdir()
+    for number, scene in enumerate(open_benchmark("synthetic", options=Options(count=4)).scenes):
+        heat = np.concatenate([scene.masks, scene.masks[:1, ::-1]])[: (1, 2, 3, 2)[number]].astype(np.float32)
+        np.savez(maps / f"{scene.name}.npz", maps=heat[:, :: 1 + number, :: 1 + number])
+    found = []
+    for batch in ("1", "2", "16"):
+        command = [*WORLD[:-1], f"out-{batch}", "--predictions", "theirs", "--no-page", "--batch", batch]
+        assert run(command) == 2
+        err = capsys.readouterr().err
+        assert "1 for made-up-1000002-0, 3 for made-up-1000002-2" in err
+        assert "--preset noprior" in err
+        assert run([*command, "--preset", "noprior"]) == 0
+        with np.load(folder / f"out-{batch}" / "scenes.npz") as arrays:
+            found.append({name: arrays[name].tolist() for name in arrays.files})
+    np.testing.assert_equal(found, [found[0]] * 3)
+    theirs = found[0]["rows"].index("theirs")
+    assert found[0][f"{theirs}/scene"] == [0, 0, 1, 1, 2, 2, 2, 3, 3]  # a missing map and a surplus one count
+    constant = next(place for place, row in enumerate(found[0]["rows"]) if "best on val" in row)
+    assert len(found[0][f"{constant}/scene"]) == 8  # which controls do not have
+
+
+@pytest.mark.usefixtures("few_draws")
 def test_answers_without_input_need_no_media(folder: Path, shared: Path, capsys: Capture) -> None:
     """The first of the 5 158 published duets; the folder of annotations is all there is."""
     annotations = str(shared / "data" / "annotations")
@@ -190,13 +215,13 @@ def tone(hertz: float) -> np.ndarray:
         ),
         (["--benchmark", "synthetic", "--input-free", "--rule", "half"], "minmax, max-fraction, fixed, top-area"),
         (["--benchmark", "synthetic"], "Nothing to score"),
-        (["--benchmark", "synthetic", "--input-free", "--model", "scav-tiny"], "without input only"),
+        (["--benchmark", "synthetic", "--input-free", "--model", "scav-tiny"], "only answers without input"),
         (["--benchmark", "synthetic", "--input-free", "--limit", "1"], "--limit"),
         (["--benchmark", "synthetic", "--input-free", "--count", "1"], "At least 2"),
-        (["--benchmark", "synthetic", "--input-free", "--subset", "heard"], "no option 'subset'"),
+        (["--benchmark", "synthetic", "--input-free", "--subset", "heard"], "not take the option 'subset'"),
         (["--benchmark", "synthetic", "--count", "2", "--model", "absent.safetensors"], "does not exist"),
-        (["--benchmark", "synthetic", "--predictions", "absent"], "no folder"),
-        (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "no folder"),
+        (["--benchmark", "synthetic", "--predictions", "absent"], "not a folder"),
+        (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "not a folder"),
         (["--benchmark", "folder", "--data", ".", "--input-free"], "scenes.csv"),
     ],
 )

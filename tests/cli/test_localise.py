@@ -79,8 +79,8 @@ def test_bad_input(kind: str, words: str, give: Give, folder: Path, model_path: 
         (["--model", "truncated.safetensors"], "not a readable safetensors file"),
         (["--model", "other.safetensors"], "not a soundwhere model"),
         (["--formats", "gif"], "no output format 'gif'"),
-        (["--fps", "0"], "frames per second make no sense"),
-        (["--start", "7"], "nothing of clip.mp4"),
+        (["--fps", "0"], "not a valid number of frames"),
+        (["--start", "7"], "clip.mp4 has nothing"),
         (["--device", "abacus"], "abacus"),
         (["--out", "clip.mp4/inside"], "cannot be written"),
         (["--audio", "missing.wav"], "missing.wav does not exist"),
@@ -169,7 +169,7 @@ def test_what_is_skipped_says_what_it_lacks(give: Give, model_path: Path, capsys
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [(["--skip-done", "--overwrite"], "contradict"), (["--workers", "0"], "make no sense")]
+    ("options", "words"), [(["--skip-done", "--overwrite"], "contradict"), (["--workers", "0"], "not a valid")]
 )
 def test_options_that_do_not_go_together(options: list[str], words: str, give: Give, capsys: Capture) -> None:
     give("clip")

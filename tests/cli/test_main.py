@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import importlib
 import re
 import shlex
@@ -14,8 +15,8 @@ import pytest
 from soundwhere import __version__
 from soundwhere.cli import analyse, bench, main
 from soundwhere.cli.options import parse as options_of
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.errors import ConfigError
+from soundwhere.methods.scav.config import SCAVConfig
 
 HELP = """
 import sys
@@ -104,6 +105,9 @@ def test_subcommands_are_told(options: Any, words: str) -> None:
         (ConfigError("Something is wrong.", "Do this."), 2, "soundwhere: Something is wrong.\nDo this.\n"),
         (KeyboardInterrupt(), 130, "soundwhere: interrupted"),
         (ZeroDivisionError("oh"), 2, "internal error: ZeroDivisionError: oh"),
+        (OSError(errno.ENAMETOOLONG, "Too long", "xxx"), 2, "soundwhere: xxx cannot be used: Too long.\nGive another"),
+        (FileNotFoundError(errno.ENOENT, "Not there", "a.mp4"), 2, "soundwhere: a.mp4 cannot be used: Not there."),
+        (OSError("odd"), 2, "internal error: OSError: odd"),
     ],
 )
 @pytest.mark.parametrize("debug", [False, True])
@@ -123,6 +127,23 @@ def test_errors_become_messages_and_codes(
     captured = capsys.readouterr()
     assert words in captured.err
     assert ("Traceback" in captured.err) == debug
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{}.mp4",
+        "train --out {} --resume",
+        "evaluate --benchmark folder --data {} --input-free",
+        "doctor {}",
+        "serve {}",
+    ],
+)
+def test_names_that_are_too_long(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(words.format("x" * 300).split()) == 2
+    told = capsys.readouterr().err
+    assert "xxx" in told
+    assert "internal error" not in told
 
 
 def test_unknown_options_exit_with_two(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from soundwhere.bench.localising import write_clip
 from soundwhere.cli.demo import compare
 from soundwhere.cli.main import run
 from soundwhere.cli.serve import _key as serve_key
-from soundwhere.methods.scav.config import NAMED
 from soundwhere.data.synthetic.movie import MovieTruth, ThingTruth
 from soundwhere.errors import ConfigError
-from soundwhere.bench.localising import write_clip
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.result import Answer, Result
 from soundwhere.inference.settings import Settings
 from soundwhere.media.video import probe
 from soundwhere.methods.files import read_model
+from soundwhere.methods.scav.config import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_the_demo_does_not_replace_the_folder_it_runs_in(
     (tmp_path / "demo").mkdir()
     monkeypatch.chdir(tmp_path / "demo")
     assert run(["demo", "--model", str(model_path), "--out", out]) == 2
-    assert f"{out} is where you are" in capsys.readouterr().err
+    assert f"{out} is the current folder" in capsys.readouterr().err
     assert list((tmp_path / "demo").iterdir()) == []
 
 
@@ -111,7 +111,7 @@ def test_world_movies(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyP
     assert len(truth["things"]) == 3
     assert probe(folder / "world" / "movies" / "made-up-0-1.mp4").has_audio
     assert run(["world", "--out", "world", "--scenes", "0", "--movies", "2", "--silent", "0"]) == 2
-    assert "movies holds what other settings made" in capsys.readouterr().err
+    assert "movies was made with other settings" in capsys.readouterr().err
     assert run(["world", "--out", "world", "--scenes", "0", "--movies", "1", "--seed", "1"]) == 0  # has its own names
 
 

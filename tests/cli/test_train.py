@@ -87,7 +87,7 @@ def test_flags_override_the_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "remedy"),
     [
-        (["--resume"], "holds no run to resume", "leaving out --resume"),
+        (["--resume"], "holds no run to resume", "Leave out --resume"),
         (["--stage", "two", "--model", "scav-tiny"], "needs a trained stage 1", "--from"),
         (["--model", "scav-huge"], "no model named 'scav-huge'", "scav-tiny"),
         (["--config", "bad.toml"], "bad.toml is not valid TOML", "line"),
@@ -100,7 +100,7 @@ def test_flags_override_the_file(folder: Path) -> None:
         (["--from", "scav-mobile", "--source", "folder", "--root", ".", "--layouts", "grid"], "joins 4", "--silent"),
         (["--from", ".", "--out", "run"], "best.safetensors does not exist", "runs/NAME"),
         (["--model", "scav-tiny", "--source", "folder"], "needs a folder", "--root"),
-        (["--model", "scav-tiny", "--source", "real-duet", "--root", "nowhere"], "nowhere is no folder", "--root"),
+        (["--model", "scav-tiny", "--source", "real-duet", "--root", "nowhere"], "nowhere is not a folder", "--root"),
         (["--model", "scav-tiny", "--dimension", "30"], "dimension is 30", "multiple"),
         (["--model", "scav-tiny", "--device", "gpu"], "'gpu'", "auto"),
         (["--model", "scav-tiny", "--batch-size", "many"], "invalid", "batch-size"),

@@ -6,14 +6,16 @@ import threading
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 
 from soundwhere.data import features as module
+from soundwhere.data.clips import file_key
 from soundwhere.data.features import FeatureCache, default_folder, encoder_id
 from soundwhere.data.memory import Memory
 from soundwhere.data.real_duet import RealDuet
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, MediaError
 
 
 class Counting:
@@ -62,7 +64,45 @@ def test_another_encoder_size_or_picture_is_another_entry(tmp_path, own_root):
     assert FeatureCache(tmp_path, "other", 64).fill(clips, encode) == 6
     assert FeatureCache(tmp_path, "avg", 32).fill(clips, encode) == 6
     os.utime(own_root / "images/1.png", ns=(1, 1))
+    assert FeatureCache(tmp_path, "avg", 64).fill(RealDuet(own_root).clips("train"), encode) == 0
+    Image.new("RGB", (41, 32), (1, 2, 3)).save(own_root / "images/1.png")
     assert FeatureCache(tmp_path, "avg", 64).fill(RealDuet(own_root).clips("train"), encode) == 1
+
+
+def test_a_picture_of_the_same_size_and_time_is_not_taken_for_another(tmp_path, own_root):
+    clips, path = RealDuet(own_root).clips("train"), own_root / "images/1.png"
+    cache = FeatureCache(tmp_path, "avg", 64)
+    cache.fill(clips, Counting())
+    before, status = cache.get(clips.key(1)).copy(), path.stat()
+    Image.new("RGB", (41, 32), (200, 0, 254)).save(path)
+    path.write_bytes(path.read_bytes().ljust(status.st_size, b"\0"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    again = RealDuet(own_root).clips("train")
+    assert cache.fill(again, Counting()) == 1
+    assert not np.array_equal(cache.get(again.key(1)), before)
+
+
+def test_large_files_are_known_by_blocks_from_start_to_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("soundwhere.data.clips._BLOCK_BYTES", 10)
+    path = tmp_path / "film.mp4"
+    whole = np.random.default_rng(0).bytes(5000)
+    keys = []
+    for place in (None, 0, 2500, 4999):
+        changed = bytearray(whole)
+        if place is not None:
+            for near in range(max(0, place - 80), min(5000, place + 80)):
+                changed[near] ^= 1
+        path.write_bytes(changed)
+        keys.append(file_key(path, tmp_path))
+    path.write_bytes(whole)
+    assert file_key(path, tmp_path) == keys[0]
+    assert len(set(keys)) == 4
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(MediaError, match=r"gone\.png cannot be read: No such file"):
+        file_key(tmp_path / "gone.png", tmp_path)
 
 
 def test_stopped_in_the_middle_it_goes_on(tmp_path, mini_clips):

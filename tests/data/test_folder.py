@@ -152,7 +152,7 @@ def test_nothing_to_use(tmp_path):
         FolderClips(tmp_path)
     assert "no sound track" in caught.value.message
     assert caught.value.remedy
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         FolderClips(tmp_path / "none")
 
 

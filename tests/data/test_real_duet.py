@@ -101,7 +101,7 @@ def spoil(root: Path, table: str, old: str, new: str) -> None:
     ("table", "old", "new", "message"),
     [
         ("clips.csv", "images/1.png", "images/none.png", r"clips\.csv, line 3: images/none\.png is missing"),
-        ("clips.csv", "audio/1.wav", "../x.wav", "line 3: .* does not lie in"),
+        ("clips.csv", "audio/1.wav", "../x.wav", "line 3: .* is outside"),
         ("clips.csv", "audio", "sound", "no column 'audio'"),
         ("duets_val.csv", "bell|drum", "bell", r"duets_val\.csv, line 2: 2 images, 1 classes and 2 sounds"),
         ("duets_val.csv", "audio/2.wav|audio/4.wav", "|", "0 sounds"),
@@ -117,12 +117,12 @@ def test_errors_name_the_line(own_root, table, old, new, message):
 
 
 def test_missing_folder_split_and_broken_mask(own_root, tmp_path):
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         RealDuet(tmp_path / "none")
     with pytest.raises(DataError, match="no clips of the split 'test'"):
         RealDuet(own_root).clips("test")
     (own_root / "masks/2.png").write_bytes((own_root / "masks/2.png").read_bytes()[:40])
-    with pytest.raises(DataError, match=r"masks/2\.png is no mask"):
+    with pytest.raises(DataError, match=r"masks/2\.png is not a readable mask"):
         _ = RealDuet(own_root).scenes("duets_val")[0]
 
 

@@ -11,6 +11,7 @@ from soundwhere.config import model_config
 from soundwhere.data.selection import Solos
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
+from soundwhere.errors import DataError
 from soundwhere.evaluation.answers import model_scale, scene_batch
 from soundwhere.evaluation.constant import SIGMAS_PX, Constant, choose_constant
 from soundwhere.evaluation.evaluate import model_answer, stage_one_answer
@@ -18,13 +19,12 @@ from soundwhere.evaluation.evaluation import Evaluation, evaluate
 from soundwhere.evaluation.probes import InputFreeProbe, ModelProbe, OwnProbe, Row, View, weights_digest
 from soundwhere.evaluation.summary import summarise_evaluation
 from soundwhere.evaluation.tables import evaluation_tables
-from soundwhere.errors import DataError
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import summarise
 from soundwhere.metrics.presets import PRESETS
 from soundwhere.metrics.protocols import frame_wise
-from soundwhere.methods.scav.peeling import peel
-from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -282,6 +282,16 @@ def test_masks_of_each_kind_are_reported_apart(run: Run) -> None:
     assert summary.mask_kinds["human"]["stub"]["ciou@0.5"].value == 1
     tables = evaluation_tables(evaluation, summary, "marked")
     assert "Masks: 2 derived, 4 human." in tables[0].notes
+
+
+def test_the_table_tells_of_empty_truths(run: Run) -> None:
+    scenes = [DUETS[number] for number in range(3)]
+    scenes[1] = replace(scenes[1], masks=scenes[1].masks * np.array([[[True]], [[False]]]))
+    for name, done, rows in (("scav", "left out", 5), ("t-vsl", "misses, whatever the answer", 6)):
+        found = run(scenes, Stub(lambda view: {"stub": truths(view)}), preset=PRESETS[name])
+        assert len(found.scores["stub"].pairs) == rows
+        table = evaluation_tables(found, summarise_evaluation(found, draws=20), "empty")[0]
+        assert f"Sources with an empty truth: 1, {done}." in table.notes
 
 
 def test_a_map_without_a_score_is_an_error_that_names_it(run: Run) -> None:

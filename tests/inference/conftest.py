@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from soundwhere.methods.scav.config import NAMED
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.media.audio import write_wav
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV, localisation
 
 if TYPE_CHECKING:

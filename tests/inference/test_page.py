@@ -16,11 +16,11 @@ from playwright.sync_api import sync_playwright
 
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.inference import page as pages
+from soundwhere.inference.browser_video import browser_video, playable
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.geometry import upsample
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.page import write_page
-from soundwhere.bench.plain_loop import plain_video, playable
 from soundwhere.inference.player import player_data, warm, waveform
 from soundwhere.media.audio import read_audio
 from soundwhere.media.video import probe, read_frames
@@ -81,7 +81,7 @@ def test_the_waveform_is_the_outline_of_the_sound(squares_path: Path) -> None:
 
 def test_a_clip_that_browsers_play_is_taken_as_it_is(clip_path: Path, squares_path: Path, tmp_path: Path) -> None:
     assert playable(Footage.open(clip_path)) == clip_path
-    assert plain_video(Footage.open(clip_path), tmp_path).path == clip_path
+    assert browser_video(Footage.open(clip_path), tmp_path).path == clip_path
     assert playable(Footage.open(clip_path, start_s=1.0)) is None
     assert playable(Footage.open(squares_path)) is None  # 4:4:4
     matroska = tmp_path / "clip.mkv"
@@ -95,14 +95,14 @@ def test_a_clip_that_browsers_play_is_taken_as_it_is(clip_path: Path, squares_pa
 
 
 def test_any_other_is_written_anew(squares_path: Path, noise_path: Path, tmp_path: Path) -> None:
-    plain = plain_video(Footage.open(squares_path, start_s=1.0, end_s=3.0), tmp_path)
+    plain = browser_video(Footage.open(squares_path, start_s=1.0, end_s=3.0), tmp_path)
     assert plain.start_s == 1.0
     assert probe(plain.path).duration_s == pytest.approx(2.0, abs=0.15)
     before, after = (read_frames(path, [time])[0].image for path, time in ((squares_path, 1.5), (plain.path, 0.5)))
     assert np.abs(before.astype(int) - after).mean() < 6
     assert playable(Footage.open(plain.path)) == plain.path
     Image.new("RGB", (2600, 1300), "red").save(tmp_path / "photo.png")
-    photo = plain_video(Footage.open(tmp_path / "photo.png", noise_path, end_s=0.3), tmp_path)
+    photo = browser_video(Footage.open(tmp_path / "photo.png", noise_path, end_s=0.3), tmp_path)
     assert (probe(photo.path).width, probe(photo.path).height) == (1280, 640)
 
 
@@ -264,7 +264,7 @@ def test_time_by_frame_by_second_and_by_dragging(shown: Page) -> None:
     shown.keyboard.press(" ")
     shown.wait_for_function("document.querySelector('video').paused")
     shown.keyboard.press("?")
-    expect(shown.get_by_role("dialog")).to_contain_text("one frame back and on")
+    expect(shown.get_by_role("dialog")).to_contain_text("one frame back or forward")
     shown.keyboard.press("Escape")
     expect(shown.get_by_role("dialog")).to_be_hidden()
 

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from soundwhere.errors import MediaError
+from soundwhere.inference.browser_video import browser_video
 from soundwhere.inference.localiser import Localiser
-from soundwhere.bench.plain_loop import plain_video
 from soundwhere.inference.writers import to_json
 from soundwhere.media.audio import read_audio
 from soundwhere.media.video import probe, read_frames
@@ -163,7 +163,7 @@ def test_pixels_that_are_not_square(localiser: Localiser, tmp_path: Path) -> Non
     check_scene(result)
     result.save(tmp_path / "out", ["mp4", "json", "html"])
     assert (to_json(result)["width"], to_json(result)["height"]) == (171, 96)
-    plain = plain_video(result.footage, tmp_path)
+    plain = browser_video(result.footage, tmp_path)
     assert plain.path != path
     for written in (tmp_path / "out" / "overlay.mp4", plain.path):
         with av.open(written) as container:

@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from soundwhere.cli.main import run
-from soundwhere.methods.scav.config import NAMED
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.inference.export import ANSWERS, TOLERANCE, export_onnx
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.runtimes import Compiled, fold_norms, load
-from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.config import NAMED
+from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,6 +157,11 @@ def test_files_that_are_no_models(tmp_path: Path, exported: Path, monkeypatch: p
     onnx.save(other, tmp_path / "other.onnx")
     with pytest.raises(CheckpointError, match="not a model of soundwhere"):
         load(tmp_path / "other.onnx", None, CPU)
+    spoilt = onnx.load(exported)
+    next(entry for entry in spoilt.metadata_props if entry.key == "model").value = "[" * 9999
+    onnx.save(spoilt, tmp_path / "spoilt.onnx")
+    with pytest.raises(CheckpointError, match="does not say what its model is"):
+        load(tmp_path / "spoilt.onnx", None, CPU)
     for package, extra in (("onnxruntime", "export"), ("openvino", "openvino")):
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingExtraError, match=f"soundwhere\\[{extra}\\]"):

@@ -17,7 +17,7 @@ from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.errors import ConfigError, OutputError
 from soundwhere.inference import writers
 from soundwhere.inference.folder import finished_folder, result_folder
-from soundwhere.inference.formats import FORMATS, parse_formats, result_schema
+from soundwhere.inference.formats import FILES, parse_formats, result_schema
 from soundwhere.inference.localiser import Localiser
 from soundwhere.media.audio import read_audio
 from soundwhere.media.video import probe, read_frames
@@ -32,7 +32,7 @@ def result(red_and_blue: Any, squares_path: Path) -> Result:
 
 
 def test_every_format(result: Result, tmp_path: Path) -> None:
-    files = result.save(tmp_path / "out", FORMATS)
+    files = result.save(tmp_path / "out", tuple(FILES))
     names = {path.name for path in files}
     assert {"overlay.mp4", "overlay.png", "result.json", "result.csv", "result.npz", "coco.json", "index.html"} <= names
     assert all(path.stat().st_size > 0 for path in files)
@@ -178,7 +178,7 @@ class Links(HTMLParser):
 
 
 def test_the_page_shows_what_is_there_and_needs_no_net(result: Result, tmp_path: Path) -> None:
-    result.save(tmp_path / "out", FORMATS)
+    result.save(tmp_path / "out", tuple(FILES))
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     links = Links(text).found
     assert {"overlay.mp4", "result.json", "overlay.png"} <= set(links)

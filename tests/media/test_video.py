@@ -9,7 +9,7 @@ from PIL import Image as Pillow
 
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media.container import decoded
-from soundwhere.media.video import clock, probe, read_frames, require_streams, stream_frames
+from soundwhere.media.video import clock, clock_span, probe, read_frames, require_streams, stream_frames
 
 
 def write_video(
@@ -355,3 +355,13 @@ def test_real_clips(shared):
 
 def test_clock():
     assert [clock(t) for t in (0, 59.9, 60, 3600)] == ["0:00", "0:59", "1:00", "1:00:00"]
+    assert [clock(t, tenths=True) for t in (0, 0.04, 59.94, 59.96, 3661.25)] == [
+        *("0:00.0", "0:00.0", "0:59.9", "1:00.0", "1:01:01.2"),
+    ]
+
+
+def test_short_spans_are_told_to_a_tenth_of_a_second():
+    assert clock_span(0.2, 0.4) == "0:00.2-0:00.4"
+    assert clock_span(0.0, 1 / 30) == "0:00.0-0:00.1"  # never from a time to the same
+    assert clock_span(59.5, 69.4, " to ") == "0:59.5 to 1:09.4"
+    assert clock_span(59.5, 69.6) == "0:59-1:10"

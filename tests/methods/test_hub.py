@@ -13,6 +13,7 @@ from soundwhere.config import Thresholds
 from soundwhere.errors import CheckpointError, ConfigError
 from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import load_model
+from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_a_failed_download_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_damaged_folders_are_named(model: SCAV, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="describes no soundwhere model"):
+    with pytest.raises(CheckpointError, match="does not describe a soundwhere model"):
         SCAV.from_pretrained(tmp_path)
     model.save_pretrained(tmp_path)
     settings = json.loads((tmp_path / "config.json").read_text())
@@ -102,11 +103,14 @@ def test_damaged_folders_are_named(model: SCAV, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"config": {"colour": "blue"}}))
     with pytest.raises(ConfigError, match="unknown setting 'colour'"):
         SCAV.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps({"config": ["blue"]}))
-    with pytest.raises(CheckpointError, match=r"config\.json"):
-        SCAV.from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"architectures": ["Other"]}))
     with pytest.raises(CheckpointError, match="KeyError"):
+        SCAV.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text("[" * 9999)
+    with pytest.raises(CheckpointError, match="nested too deeply"):
+        SCAV.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"config": 3}')
+    with pytest.raises(ConfigError, match="holds no settings, but 3"):
         SCAV.from_pretrained(tmp_path)
     model.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"cut")

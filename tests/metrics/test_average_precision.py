@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score
 
 from soundwhere.errors import DataError
-from soundwhere.metrics.functional import average_precision
+from soundwhere.metrics.functional import average_precision, pointing_game
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 8))
 
@@ -26,7 +26,8 @@ def scored(draw):
 def test_equals_scikit_learn_with_ties_and_extreme_values(case):
     scores, truth = case
     value = average_precision(torch.from_numpy(scores), torch.from_numpy(truth)).item()
-    expected = average_precision_score(truth.ravel(), scores.ravel()) if truth.any() else 0.0
+    wide = np.ptp(scores.astype(float)) > 1e-5 * abs(scores).max()  # less is a constant but for rounding
+    expected = average_precision_score(truth.ravel(), scores.ravel() * wide) if truth.any() else 0.0
     assert value == pytest.approx(expected, abs=1e-6)
 
 
@@ -61,6 +62,17 @@ def test_a_constant_map_has_the_precision_of_chance():
     truth[:3] = True
     assert average_precision(torch.full((10, 10), -0.3), truth).item() == pytest.approx(0.3)
     assert average_precision(truth, truth).item() == 1.0
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_an_enlarged_constant_map_has_the_precision_of_chance(align_corners):
+    coarse = torch.full((1, 1, 4, 4), 0.35)
+    heat = torch.nn.functional.interpolate(coarse, size=(50, 50), mode="bicubic", align_corners=align_corners)
+    assert heat.unique().numel() > 1  # rounding errors
+    truth = torch.zeros(50, 50, dtype=torch.bool)
+    truth[10:30, 20:30] = True
+    assert average_precision(heat, truth).item() == pytest.approx(200 / 2500)
+    assert pointing_game(heat, truth).item() == pytest.approx(200 / 2500)
 
 
 @pytest.mark.parametrize("bad", [torch.nan, -torch.nan, torch.inf, -torch.inf])

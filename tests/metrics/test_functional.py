@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from soundwhere.metrics.functional import auc, auc_shares, iou, leakage, pointing_game
+from soundwhere.metrics.functional import (
+    auc,
+    auc_shares,
+    consensus_iou,
+    dark_share,
+    iou,
+    leakage,
+    pointing_game,
+)
 
 masks = hnp.arrays(np.bool_, (5, 7))
 ious = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(0, 1))
@@ -16,6 +24,24 @@ def test_iou_is_that_of_sets_of_pixels(a, b):
     first, second = set(zip(*a.nonzero(), strict=True)), set(zip(*b.nonzero(), strict=True))
     expected = len(first & second) / len(first | second) if first | second else 0.0
     assert iou(torch.from_numpy(a), torch.from_numpy(b)).item() == pytest.approx(expected)
+
+
+@given(masks, masks)
+def test_where_all_annotators_agree_the_consensus_is_the_plain_iou(a, b):
+    binary, truth = torch.from_numpy(a), torch.from_numpy(b)
+    assert consensus_iou(binary, truth).item() == pytest.approx(iou(binary, truth).item())
+
+
+@given(masks, hnp.arrays(np.float64, (5, 7), elements=st.sampled_from([0.0, 0.5, 1.0])))
+def test_a_pixel_counts_by_how_many_agree_on_it(a, agreement):
+    total = agreement.sum() + np.sum(a & (agreement == 0))
+    expected = np.sum(a * agreement) / total if total else 0.0
+    assert consensus_iou(torch.from_numpy(a), torch.from_numpy(agreement)).item() == pytest.approx(expected)
+
+
+def test_dark_share_counts_pixels_up_to_the_gate():
+    maps = torch.tensor([[[0.0, 0.2], [0.25, 1.0]], [[0.3, 0.3], [0.3, 0.1]]])
+    assert dark_share(maps, 0.25).tolist() == [0.75, 0.25]
 
 
 def test_iou_broadcasts_predictions_against_sources():

@@ -64,3 +64,9 @@ def test_greedy_takes_the_best_free_source_in_turn():
     quality = torch.tensor([[[0.4, 0.3], [0.5, 0.0]]])  # the second map finds its source taken and fits no other
     assert match(quality, "greedy").tolist() == [[0, -1]]
     assert match(torch.tensor([[[0.4, 0.3], [0.5, 0.1]]]), "greedy").tolist() == [[0, 1]]
+
+
+def test_an_empty_map_leaves_the_free_sources_to_those_after_it():
+    nothing = [torch.nan, torch.nan]
+    quality = torch.tensor([[[0.1, 0.4], nothing, [0.2, 0.9]], [nothing, [0.3, 0.2], [0.1, 0.1]]])
+    assert match(quality, "greedy").tolist() == [[2, 0], [0, 1]]

@@ -8,16 +8,16 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.metrics.presets import PRESETS, find_preset, score, summarise_as
+from soundwhere.metrics.presets import PRESETS, find_preset, score, summarise_as, upsample
 
 SIDE = 32
 
 
 @pytest.fixture
 def scenes():
-    """Coarse maps (6, 2, 3, 6) of two frames side by side, and one box in each frame."""
+    """Coarse maps (6, 2, 4, 8) of two frames side by side, and one box in each frame; weights of 1 / 16 are exact."""
     generator = torch.Generator().manual_seed(7)
-    maps = torch.rand(6, 2, 3, 6, generator=generator)
+    maps = torch.rand(6, 2, 4, 8, generator=generator)
     truth = torch.zeros(6, 2, SIDE, 2 * SIDE, dtype=torch.bool)
     for scene in range(6):
         for source in range(2):
@@ -74,7 +74,7 @@ def test_jsa_thresholds_at_0_6(scenes):
 
 def test_avgn_scores_single_frames_in_the_given_order_with_swapped_precision(scenes):
     _, truth = scenes
-    frames = torch.rand(6, 1, 2, 3, 3, generator=torch.Generator().manual_seed(1))  # one map for each frame
+    frames = torch.rand(6, 1, 2, 4, 4, generator=torch.Generator().manual_seed(1))  # one map for each frame
     ious, piaps = [], []
     for scene in range(6):
         for source in range(2):
@@ -138,6 +138,90 @@ def test_t_vsl_prints_the_mean_iou(scenes):
     summary = summarise_as(score(maps, truth, find_preset("t-vsl")), find_preset("t-vsl"))
     assert summary["ciou@0.3"] == pytest.approx(np.mean(ious))
     assert summary["cap"] == pytest.approx(np.mean(aps))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_whole_numbers_score_as_real_ones(scenes, name):
+    truth = scenes[1]
+    perfect = truth.to(torch.uint8) * 255
+    coarse = (255 * scenes[0]).to(torch.uint8)
+    for maps in (perfect, coarse):
+        pairs, expected = (score(each, truth, PRESETS[name]) for each in (maps, maps.float()))
+        assert torch.equal(pairs.iou, expected.iou)
+        assert torch.equal(pairs.ap.nan_to_num(-1), expected.ap.nan_to_num(-1))
+    if "minmax" in PRESETS[name].rule:
+        assert score(perfect, truth, PRESETS[name]).iou.tolist() == [1.0] * 12
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("cells", [(3, 6), (7, 14)])
+def test_a_constant_map_scores_alike_however_it_is_enlarged(scenes, name, cells):
+    truth, preset = scenes[1], PRESETS[name]
+    plain = score(torch.full(truth.shape, 0.35), truth, preset)
+    coarse = torch.full((6, 2, *cells), 0.35)
+    noisy = torch.nn.functional.interpolate(coarse, size=truth.shape[-2:], mode="bicubic")
+    assert noisy.unique().numel() > 1  # rounding errors
+    for maps in (coarse, noisy):
+        pairs = score(maps, truth, preset)
+        for column in ("iou", "ap", "pointing"):
+            assert torch.equal(getattr(pairs, column).nan_to_num(-1), getattr(plain, column).nan_to_num(-1))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_where_a_map_is_flat_it_stays_flat(mode, align_corners):
+    maps = torch.full((1, 1, 7, 7), 0.35)
+    maps[..., 0, 0] = 2.0
+    preset = replace(find_preset("scav"), upsampling=mode, align_corners=align_corners)
+    large = upsample(maps, (225, 225), preset)
+    near = resized(maps, mode, align_corners, (225, 225))
+    np.testing.assert_allclose(large.numpy(), near, atol=1e-5)
+    assert (large[..., 120:, 120:] == maps[..., 6, 6]).all()
+
+
+def test_lvs_and_noprior_keep_the_maximum_of_a_saturated_map(scenes):
+    truth = scenes[1]
+    maps = torch.ones(truth.shape)
+    maps[..., :5, :] = 0.5
+    above = torch.ones(SIDE, 2 * SIDE, dtype=torch.bool)
+    above[:5] = False
+    expected = [ciou(above.numpy(), box) for box in truth[:, 0].numpy()]
+    assert score(maps[:, :1], truth[:, :1], find_preset("lvs")).iou.tolist() == pytest.approx(expected)
+    halves = [ciou(above.numpy()[:, :SIDE], box[:, :SIDE]) for box in truth[:, 0].numpy()]
+    assert score(maps[:, :1], truth[:, :1], find_preset("noprior")).iou.tolist() == pytest.approx(halves)
+
+
+def test_a_flat_map_is_everything_to_lvs_and_nothing_to_noprior(scenes):
+    truth = scenes[1][:, :1]
+    maps = torch.full((6, 1, 4, 8), 0.35)
+    assert torch.equal(score(maps, truth, find_preset("lvs")).iou, truth.double().mean((1, 2, 3)))
+    assert not score(maps, truth, find_preset("noprior")).iou.any()
+    assert score(torch.ones_like(truth), truth, find_preset("noprior")).iou.all()  # a mask is no flat map
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_an_empty_truth_is_a_miss_or_left_out_as_its_origin_does(scenes, name):
+    """Released evaluators divide 0 by the active pixels; the paper's sums leave out what is not there."""
+    maps, truth, preset = scenes[0], scenes[1].clone(), PRESETS[name]
+    truth[2, 1] = False
+    pairs = score(maps, truth, preset)
+    rows = (pairs.scene == 2) & (pairs.source == 1)
+    assert len(pairs) == (12 if preset.empty_truth == "miss" else 11)
+    assert pairs.iou[rows].tolist() == ([0.0] if preset.empty_truth == "miss" else [])
+    assert (preset.empty_truth == "left-out") == (name.split("-")[0] in ("scav", "slavc"))
+    others = torch.tensor([scene for scene in range(6) if scene != 2])
+    assert torch.equal(pairs.iou[pairs.scene != 2], score(maps[others], truth[others], preset).iou)
+    nothing = score(maps[:1], torch.zeros_like(truth[:1]), preset)
+    assert nothing.iou.tolist() == ([0.0, 0.0] if preset.empty_truth == "miss" else [])
+
+
+@pytest.mark.parametrize(("count", "rows"), [(1, 2), (2, 2), (4, 4)])
+def test_noprior_counts_maps_without_a_source(scenes, count, rows):
+    maps = torch.rand(3, count, 4, 8, generator=torch.Generator().manual_seed(2))
+    pairs = score(maps, scenes[1][:3], find_preset("noprior"), scenes=torch.tensor([7, 7, 9]))
+    assert len(pairs) == 3 * rows
+    assert sorted(pairs.scene.tolist()) == [7] * 2 * rows + [9] * rows
+    assert (pairs.iou > 0).sum() <= 3 * min(count, 2)
 
 
 def test_the_papers_two_protocols_are_presets(scenes):

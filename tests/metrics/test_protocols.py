@@ -163,7 +163,7 @@ def test_a_nan_map_is_an_error_not_a_score():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(DataError, match="cannot be scored against"):
         frame_wise(torch.rand(1, 2, 7, 14), torch.zeros(1, 2, 224, 448, dtype=torch.bool))
-    with pytest.raises(DataError, match="no grid"):
+    with pytest.raises(DataError, match="not a grid"):
         source_wise(torch.rand(1, 2, 8, 15), torch.ones(1, 2, 8, 15, dtype=torch.bool))
     with pytest.raises(DataError, match="not boolean"):
         frame_wise(torch.rand(1, 2, 8, 16), torch.ones(1, 2, 8, 16))

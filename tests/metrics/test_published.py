@@ -42,6 +42,25 @@ def test_the_figures_are_those_of_the_paper(table: str, shared: Path) -> None:
     assert sorted(ours) == expected
 
 
+@pytest.mark.parametrize(
+    ("preset", "method"),
+    [
+        ("scav", "SCAV"),
+        ("lvs", "LVS"),
+        ("ez-vsl", "EZ-VSL"),
+        ("avgn", "AVGN"),
+        ("noprior", "NoPrior"),
+        ("dsol", "DSOL"),
+        ("coarse-to-fine", "CoarsetoFine"),
+        ("jsa", "Slot-Attn"),  # as the paper calls it
+    ],
+)
+def test_presets_and_published_rows_name_the_same_venue(preset: str, method: str) -> None:
+    venues = {row.venue for row in published() if row.method == method}
+    assert len(venues) == 1
+    assert f"({venues.pop()})" in PRESETS[preset].origin
+
+
 def test_other_protocols_are_marked_and_warned_about() -> None:
     table, warnings = compare_published("vggsound-duet", PRESETS["scav"], 5158, {"mine": {"cap": 0.5, "auc": 0.25}})
     assert table is not None

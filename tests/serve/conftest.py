@@ -1,12 +1,16 @@
-"""Servers in processes of their own, and a worker that does what the name of a clip says, at once and without torch."""
+"""Servers in processes of their own, and a runner whose worker does what the name of a clip says."""
 
 from __future__ import annotations
 
+import importlib
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,33 +24,9 @@ from soundwhere.serve.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from contextlib import AbstractContextManager
+    from types import ModuleType
 
-WORKER = """
-import json, os, pathlib, sys, time
-def tell(**news): print(json.dumps(news), flush=True)
-if "useless" in sys.argv:
-    tell(useless=True, error="There is no model nowhere.", remedy="Choose another.")
-    sys.exit()
-tell(ready=True, model="fake")
-for line in sys.stdin:
-    order = json.loads(line)
-    name, folder = order["name"], pathlib.Path(order["folder"])
-    tell(stage="localising", done=1, total=4)
-    if "crash" in name:
-        os._exit(9)
-    if "slow" in name:
-        time.sleep(60)
-    if "bad" in name:
-        tell(failed=True, error=name + " has no sound track.", remedy="Give another.")
-        continue
-    (folder / "result" / "heatmaps").mkdir(parents=True)
-    for file in ("result.json", "overlay.png", "index.html", "heatmaps/1.png"):
-        (folder / "result" / file).write_text(file)
-    player = {"title": name, "plain": order["clip"], "plain_start_s": 0.0}
-    (folder / "player.json").write_text(json.dumps(player))
-    tell(finished=True)
-"""
 PATIENCE_S = 60.0
 
 
@@ -62,22 +42,38 @@ def until() -> Callable[[Callable[[], bool]], None]:
     return wait_for
 
 
+@contextmanager
+def fail_to_write() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def no_space() -> Callable[[], AbstractContextManager[None]]:
+    """Every file that is written within fails, as on a full disk."""
+    return fail_to_write
+
+
 @pytest.fixture
 def jobs(tmp_path: Path) -> Jobs:
     return Jobs(tmp_path / "jobs")
 
 
 @pytest.fixture
-def worker(tmp_path: Path) -> list[str]:
-    path = tmp_path / "worker.py"
-    path.write_text(WORKER)
-    return [sys.executable, "-S", "-E", str(path)]
+def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module `fake_worker`, importable in worker processes too."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    return importlib.import_module("fake_worker")
 
 
 @pytest.fixture
-def runner(jobs: Jobs, worker: list[str]) -> Iterator[Runner]:
+def runner(jobs: Jobs, fake: ModuleType) -> Iterator[Runner]:
     """Not started yet; stopped at the end."""
-    runner = Runner(jobs, worker)
+    runner = Runner(jobs, fake.make_fake)
     yield runner
     runner.stop()
 

@@ -6,14 +6,19 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from soundwhere.errors import OutputError
 from soundwhere.serve.jobs import Jobs, Shelf, plain_name
 from soundwhere.serve.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
+    from types import ModuleType
 
-    from soundwhere.errors import ConfigError
+    from soundwhere.errors import SoundwhereError
 
     Until = Callable[[Callable[[], bool]], None]
 
@@ -84,12 +89,76 @@ def test_stopping_leaves_the_job_at_hand_for_the_next_start(
     assert states(Jobs(tmp_path / "jobs")) == {"slow": "waiting"}
 
 
-def test_a_worker_that_can_do_nothing_says_so_once(jobs: Jobs, worker: list[str], until: Until) -> None:
-    heard: list[ConfigError] = []
-    runner = Runner(jobs, [*worker, "useless"], heard.append)
+def test_a_worker_that_can_do_nothing_says_so_once(jobs: Jobs, fake: ModuleType) -> None:
+    heard: list[SoundwhereError] = []
+    runner = Runner(jobs, fake.make_useless, heard.append)
     runner.start()
     runner.join(60)
     assert [(error.message, error.remedy) for error in heard] == [("There is no model nowhere.", "Choose another.")]
+
+
+def make_unwritable(jobs: Jobs, name: str) -> None:
+    """Put a folder where the file about a job would be written."""
+    (job,) = (job for job in jobs.all() if job.name == name)
+    path = jobs.folder(job) / "job.json"
+    path.unlink()
+    (path / "in the way").mkdir(parents=True)
+
+
+def test_failed_writes_cost_neither_the_job_nor_those_behind_it(
+    jobs: Jobs, runner: Runner, tmp_path: Path, until: Until, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("good", "bad", "crash", "last"):
+        jobs.add(name, tmp_path / "clip.mp4")
+    for name in ("good", "bad", "crash"):
+        make_unwritable(jobs, name)
+    runner.start()
+    until(lambda: states(jobs).get("last") == "done")
+    assert states(jobs) == {"good": "done", "bad": "failed", "crash": "failed", "last": "done"}
+    assert runner.is_alive()
+    assert capfd.readouterr().err.count("job.json cannot be written") == 3
+
+
+def test_a_clip_that_was_refused_is_not_in_the_queue(
+    jobs: Jobs, tmp_path: Path, no_space: Callable[[], AbstractContextManager[None]]
+) -> None:
+    upload = jobs.begin_upload()
+    (upload / "clip.mp4").write_bytes(b"film")
+    for folder in (None, upload):
+        with no_space(), pytest.raises(OutputError, match="cannot be written") as caught:
+            jobs.add("a.mp4", (folder or tmp_path) / "clip.mp4", folder)
+        assert "--work" in caught.value.remedy
+    assert jobs.all() == []
+    assert jobs.take(0) is None
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_a_job_is_cancelled_even_if_that_cannot_be_written(
+    jobs: Jobs, runner: Runner, tmp_path: Path, until: Until
+) -> None:
+    slow, last = (jobs.add(name, tmp_path / "clip.mp4") for name in ("slow", "last"))
+    make_unwritable(jobs, "slow")
+    runner.start()
+    until(lambda: jobs.get(slow.id).done == 1)
+    with pytest.raises(OutputError, match="cannot be written"):
+        runner.cancel(slow.id)
+    until(lambda: jobs.get(last.id).state == "done")
+    assert jobs.get(slow.id).state == "cancelled"
+
+
+def test_a_clip_whose_name_is_not_text_survives_the_server(jobs: Jobs, tmp_path: Path) -> None:
+    clip = tmp_path / "caf\udce9.mp4"  # Latin-1 on a disk that is read as UTF-8
+    jobs.add("caf .mp4", clip)
+    (again,) = Jobs(tmp_path / "jobs").all()
+    assert again.clip == str(clip)
+
+
+def test_removing_twice_or_without_a_folder_is_no_defect(jobs: Jobs, tmp_path: Path) -> None:
+    job = jobs.add("a.mp4", tmp_path / "a.mp4")
+    (jobs.folder(job) / "job.json").unlink()
+    jobs.folder(job).rmdir()
+    jobs.remove(job.id)
+    assert jobs.all() == []
 
 
 def test_removing_takes_the_files_along_but_never_the_clip(jobs: Jobs, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from soundwhere.serve.server import make_app, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from soundwhere.serve.runner import Runner
@@ -73,6 +74,35 @@ def test_everything_comes_as_one_file_and_leaves_none(client: TestClient, until:
     archive = zipfile.ZipFile(io.BytesIO(client.get(f"/api/jobs/{number}/everything").content))
     assert "good.soundwhere/heatmaps/1.png" in archive.namelist()
     assert list(jobs.folder(jobs.get(number)).glob(".*")) == []
+
+
+def test_files_that_vanished_are_missing_and_no_defect(client: TestClient, until: Until, jobs: Jobs) -> None:
+    number = finished(client, until)
+    folder = jobs.folder(jobs.get(number))
+    for path in (folder / "result" / "overlay.png", folder / "result" / "index.html", folder / "clip.mp4"):
+        path.unlink()
+    assert client.get(f"/api/jobs/{number}/picture").status_code == 404
+    assert client.get(f"/api/jobs/{number}/video").status_code == 404
+    assert client.get(f"/api/jobs/{number}/files/index.html").status_code == 404
+    assert client.get(f"/api/jobs/{number}/everything").status_code == 200
+    (folder / "player.json").write_text("{")
+    assert "is damaged" in client.get(f"/api/jobs/{number}/player").json()["error"]
+    assert list(folder.glob(".*")) == []
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(
+    client: TestClient, until: Until, jobs: Jobs, no_space: Callable[[], AbstractContextManager[None]]
+) -> None:
+    number = finished(client, until)
+    with no_space():
+        archive, added = client.get(f"/api/jobs/{number}/everything"), upload(client, "good.mp4")
+    for answer in (archive, added):
+        assert answer.status_code == 507
+        assert "cannot be written" in answer.json()["error"]
+        assert "--work" in answer.json()["remedy"]
+    assert [job.id for job in jobs.all()] == [number]
+    assert list(jobs.folder(jobs.get(number)).glob(".*")) == []
+    assert len(list(jobs.folder(jobs.get(number)).parent.iterdir())) == 1
 
 
 def test_a_clip_is_picked_from_the_folder(client: TestClient, until: Until) -> None:
@@ -164,7 +194,7 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "--port" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["missing"], "no folder"), (["--limit-mb", "0"], "--limit-mb")])
+@pytest.mark.parametrize(("arguments", "says"), [(["missing"], "not a folder"), (["--limit-mb", "0"], "--limit-mb")])
 def test_bad_options(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", *arguments]) == 2
     assert says in capsys.readouterr().err

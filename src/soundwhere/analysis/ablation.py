@@ -6,9 +6,8 @@ on, so that the command can be given until the table is complete.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from soundwhere.data.features import encoder_id
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.evaluation.answers import model_scale, scene_batch, stage_one_similarity
 from soundwhere.evaluation.evaluate import same_size
-from soundwhere.files import write_json
+from soundwhere.files import parse_json, write_json
 from soundwhere.methods.files import sha256
 from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.baselines import constant_cells
@@ -147,10 +146,16 @@ def _claim(path: Path, config: Config, origin: str | None, begun: bool) -> None:
     if not (begun and path.is_file()):
         write_json(path, {"config": to_dict(config), "stage_one": origin})
         return
-    noted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    before = from_dict(Config, noted["config"], str(path))
+    try:
+        noted = parse_json(path.read_bytes())
+        before, from_one = from_dict(Config, noted["config"], str(path)), noted["stage_one"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{path} does not say what was trained there ({type(error).__name__}: {error}).",
+            "Move that folder away, or give another --out.",
+        ) from error
     changed = sorted(set(changed_settings(before, config)) - _IRRELEVANT)
-    if noted["stage_one"] != origin:
+    if from_one != origin:
         changed.append("the stage 1 it starts from")
     if changed:
         raise ConfigError(

@@ -113,7 +113,7 @@ def ordering_sentence(found: list[Ordering]) -> str:
     said = {
         "agrees": "As in the paper",
         "undecided": "Undecided (the interval holds 0)",
-        "the other way round": "The other way round than in the paper",
+        "the other way round": "The other way round from the paper",
     }
     parts = []
     for verdict, words in said.items():

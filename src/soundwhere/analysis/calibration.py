@@ -78,7 +78,7 @@ def confidences(
     """
     count = len(scenes)
     if count < 2:
-        raise DataError(f"{count} scenes are too few to calibrate by.", "Give at least 2, better some hundred.")
+        raise DataError(f"{count} scenes are too few to calibrate on.", "Give at least 2, preferably some hundred.")
     knows = isinstance(scenes, KnowsSeenKinds)
     kinds = [scenes.seen_kinds(number) for number in range(count)] if isinstance(scenes, KnowsSeenKinds) else []
     absent: list[int | None] = absent_partners(kinds) if knows else [None] * count

@@ -67,7 +67,7 @@ def convergence_results(observations: Observations) -> tuple[list[Table], dict[s
     for name, figures in gaps.items():
         for number, (source, cells) in enumerate(figures.items()):
             rows.append(("" if number else name, source, *(share(cells[column]) for column in COLUMNS)))
-    counted = f"{len(observations.names)} scenes, {observations.left_out} left out because they have not two sources."
+    counted = f"{len(observations.names)} scenes, {observations.left_out} left out without exactly two sources."
     notes = (f"{counted} In percent, frame-wise, minmax-0.5. {_SCENES}", _ANY_MAP)
     head = ("answer", "source", *map(figure_name, COLUMNS))
     predictors = {name: predict(observations, name) for name in observations.pairs}

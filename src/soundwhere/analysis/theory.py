@@ -81,7 +81,7 @@ class Setting:
         positive = (*self.alpha, *self.beta, self.tau, self.rate)
         if not all(np.isfinite((*positive, self.sigma, self.threshold, self.spread))) or min(positive) <= 0:
             raise ConfigError(
-                f"alpha {self.alpha}, beta {self.beta}, tau {self.tau:g} and rate {self.rate:g} are to be simulated.",
+                f"alpha {self.alpha}, beta {self.beta}, tau {self.tau:g} and rate {self.rate:g} cannot be simulated.",
                 "They must be greater than 0, and every number finite.",
             )
         if self.sigma < 0 or not 0 <= self.spread < 1:

@@ -8,13 +8,33 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, OutputError, SoundwhereError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_PATIENCE_S: Final = 30.0  # for another writer to finish
+
+_DAMAGED: Final = (
+    DataError,
+    "it is damaged or not a database",
+    "Give a project made by `benchmark init`, or a backup of this one.",
+)
+_CLOSED: Final = (OutputError, "it cannot be opened", "Check the path, and whether you may write to its folder.")
+_PROBLEMS: Final[dict[int, tuple[type[SoundwhereError], str, str]]] = {
+    sqlite3.SQLITE_FULL: (OutputError, "the disk is full", "Free some space, then try again."),
+    sqlite3.SQLITE_IOERR: (OutputError, "the disk cannot be read or written", "Check the disk and its quota."),
+    sqlite3.SQLITE_BUSY: (OutputError, "another program is writing to it", "Wait for that program, or end it."),
+    sqlite3.SQLITE_READONLY: (OutputError, "you may not write to it", "Ask its owner for permission."),
+    sqlite3.SQLITE_CANTOPEN: _CLOSED,
+    sqlite3.SQLITE_PERM: _CLOSED,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+}
+"""By SQLite's primary code: what a user can act on. Anything else is a defect of this package."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS frames (
@@ -42,42 +62,58 @@ class Database:
     Args:
         path: The file; made, with its tables, if it is not there.
 
+    Every method turns what SQLite says about the file or its disk into an error a user can act on.
+
     Raises:
-        DataError: It is no such file.
+        DataError: It is damaged, or not such a file.
+        OutputError: It cannot be read or written: no space, no permission, another program that is writing.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._local = threading.local()
-        try:
+        with self._explained():
             self.connection().executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
-            raise DataError(f"{path} cannot be opened: {error}.", "Give a project made by `benchmark init`.") from error
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")  # confirmed means on the disk, also after a power cut
-            connection.execute("PRAGMA foreign_keys = ON")
+            with self._explained():
+                connection = sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None)
+                connection.row_factory = sqlite3.Row
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")  # confirmed means on the disk, also after a power cut
+                connection.execute("PRAGMA foreign_keys = ON")
             self._local.connection = connection
         return connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that holds the only pen from its start; an error inside leaves everything as it was."""
+        """One transaction, the only one that writes from its start on; an error inside leaves everything as it was."""
         connection = self.connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        with self._explained(" Nothing was saved."):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # else SQLite itself took back what a full disk interrupted
+                    connection.execute("ROLLBACK")
+                raise
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
         """What a query finds."""
-        return self.connection().execute(query, values).fetchall()
+        with self._explained():
+            return self.connection().execute(query, values).fetchall()
+
+    @contextmanager
+    def _explained(self, then: str = "") -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", -1) & 0xFF  # the primary code; what follows it is detail
+            if code not in _PROBLEMS:
+                raise
+            kind, problem, remedy = _PROBLEMS[code]
+            raise kind(f"{self._path} cannot be used: {problem}.{then}", remedy) from error

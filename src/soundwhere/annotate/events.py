@@ -171,11 +171,11 @@ def check_decision(work: Work, annotator: str, kind: str, base: int) -> None:
         who = work.annotators[-1] if work.annotators else "Somebody"
         raise ConflictError(
             f"{who} changed this frame since you opened it; your change was not saved.",
-            "Look at what is there now, then do yours again.",
+            "Look at what is there now, then make your change again.",
         )
     if kind in REVIEWS:
         if annotator in work.annotators:
-            raise ConflictError("You annotated this frame yourself.", "Somebody else reviews it.")
+            raise ConflictError("You annotated this frame yourself.", "Somebody else has to review it.")
         if kind == "accept" and work.state != "done":
             raise ConflictError(f"This frame is {work.state}, not done.", "Only what is done can be accepted.")
     elif work.state == "accepted":
@@ -213,19 +213,19 @@ def check_prompts(prompts: Any, boxes: int, size: tuple[int, int]) -> dict[str, 
             "strokes": strokes,
         }
     except (AttributeError, TypeError, ValueError, KeyError, OverflowError) as error:
-        raise DataError(f"These are no prompts: {error}.", "Reload the page.") from error
+        raise DataError(f"These prompts are not valid: {error}.", "Reload the page.") from error
 
 
 def _one_of(value: Any, known: Iterable[int]) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value not in known:
-        raise ValueError(f"{value!r} cannot stand here")
+        raise ValueError(f"{value!r} is not allowed here")
     return value
 
 
 def _place(x: Any, y: Any, size: tuple[int, int]) -> tuple[float, float]:
     height, width = size
     if isinstance(x, str) or isinstance(y, str) or not (0 <= float(x) <= width and 0 <= float(y) <= height):
-        raise ValueError(f"({x}, {y}) does not lie in the picture")
+        raise ValueError(f"({x}, {y}) is outside the picture")
     return round(float(x), 2), round(float(y), 2)
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from soundwhere.annotate.store import FrameRecord
 
 CARD: Final = "card.json"
+_LONGEST: Final = 240  # bytes of a name, so that every file system takes it with an ending
 _PICKLE: Final = 4  # readable since Python 3.4; holds the bytes as they are
 
 
@@ -100,7 +101,7 @@ def export(
         OutputError: The folder is there already.
     """
     if out.exists():
-        raise OutputError(f"{out} is there already.", "Choose another folder: sets are never written over.")
+        raise OutputError(f"{out} already exists.", "Choose another folder: sets are never overwritten.")
     items = finished(project, accepted_only)
     if not items:
         raise DataError(f"No frame of {project.root} is {'accepted' if accepted_only else 'done'}.", "Annotate first.")
@@ -141,8 +142,9 @@ def _write_masks(folder: Path, item: Annotated) -> None:
 
 def safe_name(name: str) -> str:
     """A clip's name as a file's name, refused if it would lead elsewhere."""
-    if not name or name.startswith(".") or any(character in name for character in '/\\:*?"<>|\0\n'):
-        raise DataError(f"The clip {name!r} cannot be a file's name.", "Rename it in the manifest and start anew.")
+    too_long = len(name.encode()) > _LONGEST
+    if too_long or not name or name.startswith(".") or any(character in name for character in '/\\:*?"<>|\0\n'):
+        raise DataError(f"The clip {name!r} cannot be a file's name.", "Rename it in the manifest and start again.")
     return name
 
 
@@ -255,8 +257,8 @@ def _readme(card: dict[str, Any]) -> str:
         f"| soundwhere | {', '.join(card['versions']['soundwhere'])} |",
         f"| segmenter | {', '.join(card['versions']['segmenters'])} |",
         "",
-        "Masks stand in `masks/` as PNG (0, 255), npz (`mask`), pickled uint8 arrays (0, 1) and COCO run lengths; all",
-        "say the same. `card.json` has the sha256 of every file; `soundwhere benchmark verify` checks them.",
+        "Masks are in `masks/` as PNG (0, 255), npz (`mask`), pickled uint8 arrays (0, 1) and COCO run lengths; all",
+        "agree. `card.json` has the sha256 of every file; `soundwhere benchmark verify` checks them.",
         "",
         "## Licence",
         "",

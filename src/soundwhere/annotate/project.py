@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shutil
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -28,8 +27,8 @@ from soundwhere.data.annotation.records import entry_field, read_json, require_u
 from soundwhere.data.benchmarks.media import ClipName
 from soundwhere.data.benchmarks.scenes import Missing
 from soundwhere.data.table import read_table
-from soundwhere.errors import DataError, SoundwhereError
-from soundwhere.files import atomic_path, make_folder, write_json, write_text
+from soundwhere.errors import DataError, SoundwhereError, shown
+from soundwhere.files import atomic_path, make_folder, parse_json, write_json, write_text
 from soundwhere.media.audio import write_wav
 from soundwhere.media.image import IMAGE_SUFFIXES, read_image
 
@@ -100,7 +99,7 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         if not (root / _SETTINGS).is_file() or not (root / STORE).is_file():
-            raise DataError(f"{root} is no annotation project.", "Make one with: soundwhere benchmark init")
+            raise DataError(f"{root} is not an annotation project.", "Make one with: soundwhere benchmark init")
         self.root = root
         found = read_json(root / _SETTINGS)
         try:
@@ -232,7 +231,7 @@ def _chosen(name: str, share: float) -> bool:
 def _from_json(path: Path) -> list[Entry]:
     found = read_json(path)
     if not isinstance(found, list) or not found:
-        raise DataError(f"{path} is no list of clips.", _REMEDY)
+        raise DataError(f"{path} is not a list of clips.", _REMEDY)
     entries = []
     for number, item in enumerate(found, 1):
         place = f"{path}, entry {number}"
@@ -249,11 +248,11 @@ def _from_csv(path: Path) -> list[Entry]:
     entries = []
     for row in read_table(path, ("id", "kind", column)):
         try:
-            boxes = json.loads(row[column] or "[]")
+            boxes = parse_json(row[column] or "[]")
             if not isinstance(boxes, list):
                 raise ValueError("no list")
         except ValueError as error:
-            raise DataError(f"{row.place}: {row[column]!r} is no list of boxes ({error}).", _REMEDY) from error
+            raise DataError(f"{row.place}: {shown(row[column])} is not a list of boxes ({error}).", _REMEDY) from error
         boxes = [boxes] if boxes and not isinstance(boxes[0], list) else boxes
         entries.append(Entry(row["id"], row["kind"], boxes, column == "boxes", row.place))
     return entries

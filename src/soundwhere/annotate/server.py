@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 
 from soundwhere import __version__
 from soundwhere.annotate.agreement import agreement
-from soundwhere.annotate.desk import Ahead, Desk
 from soundwhere.annotate.events import STATES, ConflictError, check_prompts
 from soundwhere.annotate.guidelines import GUIDELINES
+from soundwhere.annotate.masking import Ahead, Masker
 from soundwhere.annotate.store import LEASE_S, Task
 from soundwhere.data.annotation.rle import encode_rle
 from soundwhere.errors import ConfigError, DataError
@@ -61,10 +61,10 @@ def current_annotator(
     request: Request, x_annotator: Annotated[str, Header()], authorization: Annotated[str, Header()] = ""
 ) -> str:
     """Who asks; a name that was invited must bring its token."""
-    store = request.app.state.desk.project.store
+    store = request.app.state.masker.project.store
     name = unquote(x_annotator).strip()
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise HTTPException(401, "Tell your name first.")
+        raise HTTPException(401, "Enter your name first.")
     if (request.app.state.tokens or store.invited()) and not store.knows(name, authorization.removeprefix("Bearer ")):
         raise HTTPException(401, "Your link has no valid token: ask for a new one.")
     return name
@@ -82,16 +82,16 @@ def make_app(project: Project, segmenter: Segmenter, hosts: frozenset[str] = LOO
         hosts: Names under which the server may be addressed; empty for any.
         tokens: Ask everyone for a token, even if nobody was invited yet.
     """
-    desk = Desk(project, segmenter)
+    masker = Masker(project, segmenter)
     app = make_application("soundwhere annotate", "soundwhere.annotate")
-    app.state.desk, app.state.ahead, app.state.tokens = desk, Ahead(desk), tokens
-    _add_reading(app, desk)
-    _add_working(app, desk)
+    app.state.masker, app.state.ahead, app.state.tokens = masker, Ahead(masker), tokens
+    _add_reading(app, masker)
+    _add_working(app, masker)
     return Guard(app, hosts)
 
 
-def _add_reading(app: FastAPI, desk: Desk) -> None:
-    store, project = desk.project.store, desk.project
+def _add_reading(app: FastAPI, masker: Masker) -> None:
+    store, project = masker.project.store, masker.project
     overlaps: dict[tuple[int, int], float] = {}
 
     @app.get("/api/session")
@@ -101,7 +101,7 @@ def _add_reading(app: FastAPI, desk: Desk) -> None:
             "annotator": annotator,
             "project": project.root.resolve().name,
             "version": __version__,
-            "segmenter": desk.segmenter.name,
+            "segmenter": masker.segmenter.name,
             "kinds": kinds,
             "states": STATES,
             "guidelines": GUIDELINES[project.settings.guidelines],
@@ -128,7 +128,7 @@ def _add_reading(app: FastAPI, desk: Desk) -> None:
                 "second": task.second,
                 "with": leased.get(task.id, ""),
             }
-            for task in _wanted(desk, annotator, Filter(kind=kind, state=state))
+            for task in _wanted(masker, annotator, Filter(kind=kind, state=state))
         ]
 
     @app.get("/api/frames/{number}/picture")
@@ -144,11 +144,11 @@ def _add_reading(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/frames/{number}/candidates")
     def candidates(annotator: Annotator, number: int) -> list[list[dict[str, Any]]]:
-        return desk.candidates(store.frame(number))
+        return masker.candidates(store.frame(number))
 
 
-def _add_working(app: FastAPI, desk: Desk) -> None:
-    store = desk.project.store
+def _add_working(app: FastAPI, masker: Masker) -> None:
+    store = masker.project.store
 
     @app.post("/api/tasks/{number}/open")
     def open_task(annotator: Annotator, number: int) -> dict[str, Any]:
@@ -160,19 +160,19 @@ def _add_working(app: FastAPI, desk: Desk) -> None:
             holder = store.leased().get(number, "")
             if holder in ("", annotator):  # not busy but not theirs to see: they did the other pass
                 raise
-        _prepare(app, desk, _from(desk, _wanted(desk, annotator, Filter()), Step(after=number)))
-        return view(desk, number, holder)
+        _prepare(app, masker, _from(masker, _wanted(masker, annotator, Filter()), Step(after=number)))
+        return view(masker, number, holder)
 
     @app.post("/api/next")
     def next_task(annotator: Annotator, step: Step) -> dict[str, Any]:
-        ordered = _from(desk, _wanted(desk, annotator, step), step)
+        ordered = _from(masker, _wanted(masker, annotator, step), step)
         for place, task in enumerate(ordered):
             try:
                 store.lease(task.id, annotator)
             except ConflictError:
                 continue
-            _prepare(app, desk, ordered[place + 1 :])
-            return view(desk, task.id)
+            _prepare(app, masker, ordered[place + 1 :])
+            return view(masker, task.id)
         return {"none": True}
 
     @app.post("/api/tasks/{number}/renew")
@@ -187,7 +187,7 @@ def _add_working(app: FastAPI, desk: Desk) -> None:
     @app.post("/api/tasks/{number}/decisions")
     def decide(annotator: Annotator, number: int, decision: Decision) -> JSONResponse:
         try:
-            body = {} if store.find(decision.request) else _body(desk, number, decision)
+            body = {} if store.find(decision.request) else _body(masker, number, decision)
             event = store.append(
                 number,
                 annotator,
@@ -195,17 +195,17 @@ def _add_working(app: FastAPI, desk: Desk) -> None:
                 body,
                 base=decision.base,
                 request=decision.request,
-                segmenter=desk.segmenter.name,
+                segmenter=masker.segmenter.name,
             )
         except ConflictError as error:
-            answer = {"error": error.message, "remedy": error.remedy, "view": view(desk, number)}
+            answer = {"error": error.message, "remedy": error.remedy, "view": view(masker, number)}
             return JSONResponse(answer, 409)
-        return JSONResponse({"saved": event.number, "view": view(desk, number)})
+        return JSONResponse({"saved": event.number, "view": view(masker, number)})
 
 
-def view(desk: Desk, number: int, holder: str = "") -> dict[str, Any]:
+def view(masker: Masker, number: int, holder: str = "") -> dict[str, Any]:
     """Everything the page needs to show a task."""
-    store = desk.project.store
+    store = masker.project.store
     task, work = store.task(number), store.work(number)
     frame = store.frame(task.frame)
     drawn = any(work.draft.get(key) for key in ("points", "strokes")) or work.draft.get("candidate") is not None
@@ -227,31 +227,31 @@ def view(desk: Desk, number: int, holder: str = "") -> dict[str, Any]:
         "reviewer": work.reviewer,
         "objects": [part["mask"] for part in work.objects],
         "draft": work.draft,
-        "mask": encode_rle(desk.mask(frame, work.draft)) if drawn else None,
+        "mask": encode_rle(masker.mask(frame, work.draft)) if drawn else None,
         "undoable": work.undoable,
         "redoable": work.redoable,
         "holder": holder,
     }
 
 
-def _body(desk: Desk, number: int, decision: Decision) -> dict[str, Any]:
+def _body(masker: Masker, number: int, decision: Decision) -> dict[str, Any]:
     """What is stored with a decision; the mask of an object is computed here, from prompts that were stored before."""
-    store = desk.project.store
+    store = masker.project.store
     frame = store.frame(store.task(number).frame)
     if decision.kind == "prompt":
         return {"prompts": check_prompts(decision.prompts, len(frame.boxes), frame.size)}
     if decision.kind == "object":
         work = store.work(number)
-        mask = desk.mask(frame, work.draft)
+        mask = masker.mask(frame, work.draft)
         if not mask.any():
             raise ConflictError("There is nothing to confirm yet.", "Choose a candidate or click the object first.")
         return {"prompts": work.draft, "mask": encode_rle(mask)}
     return {"reason": decision.reason} if decision.kind in ("unsure", "reopen", "accept") else {}
 
 
-def _wanted(desk: Desk, annotator: str, wanted: Filter) -> list[Task]:
+def _wanted(masker: Masker, annotator: str, wanted: Filter) -> list[Task]:
     """The tasks that someone may see and asked for."""
-    store = desk.project.store
+    store = masker.project.store
     tasks = store.tasks()
     theirs = {(task.frame, task.second) for task in tasks if task.annotator == annotator}
     kinds = {frame.id: frame.kind for frame in store.frames()} if wanted.kind else {}
@@ -267,11 +267,11 @@ def _wanted(desk: Desk, annotator: str, wanted: Filter) -> list[Task]:
     return [task for task in chosen if wanted.state in ("all", task.state)]
 
 
-def _from(desk: Desk, tasks: list[Task], step: Step) -> list[Task]:
+def _from(masker: Masker, tasks: list[Task], step: Step) -> list[Task]:
     """Tasks after, or before, the one at hand; at the end it goes on at the other end."""
     if not step.after:
         return tasks
-    here = _order(desk.project.store.task(step.after))
+    here = _order(masker.project.store.task(step.after))
     before = [task for task in tasks if _order(task) < here]
     after = [task for task in tasks if _order(task) > here]
     return [*reversed(before), *reversed(after)] if step.back else [*after, *before]
@@ -281,10 +281,10 @@ def _order(task: Task) -> tuple[bool, int]:
     return task.second, task.frame
 
 
-def _prepare(app: FastAPI, desk: Desk, later: list[Task]) -> None:
+def _prepare(app: FastAPI, masker: Masker, later: list[Task]) -> None:
     """Have the frames that come next made ready meanwhile."""
     frames = dict.fromkeys(task.frame for task in later[:_AHEAD])
-    app.state.ahead.want([desk.project.store.frame(frame) for frame in frames])
+    app.state.ahead.want([masker.project.store.frame(frame) for frame in frames])
 
 
 def serve(project: Project, segmenter: Segmenter, host: str = "127.0.0.1", port: int = 8765) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from soundwhere.data.annotation.boxes import BoxNorm
 
+_OF_TASK: Final = "SELECT * FROM events WHERE task = ? ORDER BY number"
+
 LEASE_S: Final = 300.0
 """How long a task stays with an annotator who does nothing."""
 
@@ -89,7 +91,7 @@ class Store:
         path: The SQLite file; made if it is not there.
 
     Raises:
-        DataError: It is no such file.
+        DataError: It is damaged, or not such a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -162,7 +164,7 @@ class Store:
         held = connection.execute("SELECT * FROM leases WHERE task = ?", (task,)).fetchone()
         if held is not None and held["annotator"] != annotator and held["until"] > now:
             raise ConflictError(
-                f"{held['annotator']} is working on this frame.", "Go on to another; it is free again when they leave."
+                f"{held['annotator']} is working on this frame.", "Go on to another; it will be free when they leave."
             )
         other = connection.execute(
             "SELECT b.id FROM tasks a JOIN tasks b ON a.frame = b.frame AND a.id != b.id "
@@ -170,7 +172,7 @@ class Store:
             (task, annotator),
         ).fetchone()
         if other is not None:
-            raise ConflictError("You annotated this frame in the other pass.", "Two people do the two passes.")
+            raise ConflictError("You annotated this frame in the other pass.", "Another person has to do this pass.")
         until = now + seconds
         connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (task, annotator, until))
         return until
@@ -218,7 +220,7 @@ class Store:
             before = connection.execute("SELECT * FROM events WHERE request = ?", (request,)).fetchone()
             if before is not None:
                 if before["task"] != task or before["annotator"] != annotator or before["kind"] != kind:
-                    raise DataError("Two decisions have one name.", "Reload the page.")
+                    raise DataError("Two decisions have the same name.", "Reload the page.")
                 return _event(before)
             self._take(connection, task, annotator, LEASE_S)
             events = _events(connection, task)
@@ -241,9 +243,11 @@ class Store:
 
     def events(self, task: int | None = None) -> list[Event]:
         """The events of a task, or all."""
-        if task is not None:
-            return _events(self._database.connection(), task)
-        return [_event(row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
+        if task is None:
+            rows = self._database.rows("SELECT * FROM events ORDER BY number")
+        else:
+            rows = self._database.rows(_OF_TASK, task)
+        return [_event(row) for row in rows]
 
     def work(self, task: int) -> Work:
         """Where a task stands."""
@@ -305,8 +309,7 @@ def _note(connection: sqlite3.Connection, task: int, work: Work) -> None:
 
 
 def _events(connection: sqlite3.Connection, task: int) -> list[Event]:
-    rows = connection.execute("SELECT * FROM events WHERE task = ? ORDER BY number", (task,))
-    return [_event(row) for row in rows]
+    return [_event(row) for row in connection.execute(_OF_TASK, (task,))]
 
 
 def _event(row: sqlite3.Row) -> Event:

@@ -29,11 +29,11 @@ def read_card(root: Path) -> dict[str, Any]:
         DataError: There is none.
     """
     if not (root / CARD).is_file():
-        raise DataError(f"{root} is no exported set: it has no {CARD}.", "Make one with: soundwhere benchmark export")
+        raise DataError(f"{root} is not an exported set: no {CARD}.", "Make one with: soundwhere benchmark export")
     card = read_json(root / CARD)
     wanted = {"files", "sizes", "classes", "frames", "duets"}
     if not isinstance(card, dict) or not wanted <= card.keys():
-        raise DataError(f"{root / CARD} is no card of a set.", "Get the set again.")
+        raise DataError(f"{root / CARD} is not the card of a set.", "Get the set again.")
     return card
 
 
@@ -71,11 +71,11 @@ def _masks(root: Path, card: dict[str, Any]) -> Iterator[str]:
         if any(mask.shape != tuple(size) for mask in masks):
             yield f"{name}: a mask is not {size[0]} x {size[1]} pixels"
         elif values.dtype != np.uint8 or values.max(initial=0) > 1:
-            yield f"{name}: the pickled mask is no uint8 array of 0 and 1"
+            yield f"{name}: the pickled mask is not a uint8 array of 0 and 1"
         elif not masks[0].any():
             yield f"{name}: the mask is empty"
         elif not all(np.array_equal(masks[0], mask) for mask in (*masks[1:], coco.get(name, np.zeros(0)))):
-            yield f"{name}: its formats do not say the same"
+            yield f"{name}: its formats disagree"
 
 
 def _coco_masks(root: Path) -> dict[str, NDArray[np.bool_]]:
@@ -91,7 +91,7 @@ def _coco_masks(root: Path) -> dict[str, NDArray[np.bool_]]:
             masks[name] = masks[name] | mask if name in masks else mask
         return masks
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is no COCO file: {error!r}.", "Get the set again.") from error
+        raise DataError(f"{path} is not a COCO file: {error!r}.", "Get the set again.") from error
 
 
 def _lists(root: Path, card: dict[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from soundwhere.constants import CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.data.synthetic import World
 from soundwhere.errors import MediaError
 from soundwhere.inference.ahead import spread
-from soundwhere.inference.portions import portions
+from soundwhere.inference.chunks import chunks
 from soundwhere.inference.writers import drawn_maps
 from soundwhere.media.audio import read_audio, window
 from soundwhere.media.draw import overlay
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from soundwhere.inference.chunks import Chunk
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
-    from soundwhere.inference.portions import Portion
     from soundwhere.inference.result import Result
     from soundwhere.methods.method import Localises, Network
     from soundwhere.types import Image, Localisation, Waveform
 
 T = TypeVar("T")
 
-_AT_ONCE = 32  # portions that are held while their parts are timed
+_AT_ONCE = 32  # chunks that are held while their parts are timed
 _PEAK_SIZE = 1024  # side of the matrices whose product is taken for the machine's peak
 _ROUNDS = 10  # of short measurements; the fastest counts
 
@@ -137,8 +137,8 @@ def time_parts(localiser: Localiser, reference: Network, result: Result, target:
         return model.hear(torch.from_numpy(np.stack(list(sounds.values()))))
 
     @torch.inference_mode()
-    def see(portion: Portion) -> Tensor:
-        return model.see(portion.images)[portion.shown]
+    def see(chunk: Chunk) -> Tensor:
+        return model.see(chunk.images)[chunk.shown]
 
     @torch.inference_mode()
     def decouple(features: Tensor) -> Localisation:
@@ -147,9 +147,9 @@ def time_parts(localiser: Localiser, reference: Network, result: Result, target:
 
     heard: list[Tensor] = []
     windows = 0
-    with closing(portions(footage, result.fps, result.settings.hop_s, localiser.batch, size)) as read:
+    with closing(chunks(footage, result.fps, result.settings.hop_s, localiser.batch, size)) as read:
         while some := timed("decode", islice(read, _AT_ONCE)):
-            sounds = [portion.sounds for portion in some if portion.sounds]
+            sounds = [chunk.sounds for chunk in some if chunk.sounds]
             windows += sum(map(len, sounds))
             heard = timed("encode audio", map(hear, sounds)) or heard
             features = timed("encode image", spread(see, some, localiser.workers))

@@ -1,4 +1,4 @@
-"""How fast the first stage of a method trains, part by part, and against the plain loop that reads and encodes everything at every step."""
+"""How fast the first stage of a method trains: part by part, and against a plain loop that encodes at every step."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ class Trained(Scored):
     cache: Annotated[Path | None, named("DIR")] = None
     """Folder for frozen visual features, instead of the file's."""
     rows: Annotated[tuple[str, ...], named("ROW ...")] = ()
-    """Only these rows; a wrong one lists all."""
+    """Only these rows; an unknown one lists them all."""
     steps_one: Annotated[int | None, named("N")] = None
     """Steps of stage 1, instead of the file's."""
     seed: Annotated[int | None, named("N")] = None
-    """Of every training, instead of the file's."""
+    """Seed of every training, instead of the file's."""
     device: Annotated[str | None, named("DEVICE")] = None
     """auto, cpu, cuda or cuda:N, instead of the file's."""
     visual_weights: Annotated[str | None, named("FILE")] = None

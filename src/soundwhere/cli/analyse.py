@@ -67,7 +67,7 @@ class Theory:
 
     setting: Annotated[Setting, tyro.conf.arg(name="")]
     out: Annotated[Path | None, named("DIR")] = None
-    """Folder for JSON, Markdown and figures, which need matplotlib; without, tables are printed only."""
+    """Folder for JSON, Markdown and figures, which need matplotlib; without it, tables are only printed."""
 
 
 Options = (
@@ -187,7 +187,7 @@ def _protocols(options: Protocols) -> None:
         assert predictions is not None
         method = FilesProbe(predictions.folder.resolve().name, predictions, subject.names)
         say(
-            "avgn calls a model on single frames, which files of maps cannot be: it scores these maps, cut into frames."
+            "avgn calls a model on one frame at a time, which files of maps do not allow: the maps are cut into frames."
         )
     with progress("scoring", len(subject.scenes)) as tick:
         comparison = compare_protocols(

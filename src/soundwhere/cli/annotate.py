@@ -35,7 +35,7 @@ class Options:
     invite: Annotated[tuple[str, ...], named("NAME ...")] = ()
     """Give these people a new token, print their links, and stop."""
     host: str = "127.0.0.1"
-    """Address to serve on; any other than this machine's own needs people with tokens."""
+    """Address to serve on; any other than this machine's own is only for people with tokens."""
     port: int = 8765
     """Port to serve on."""
     browser: Annotated[bool, *FLAG] = True

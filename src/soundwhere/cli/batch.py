@@ -72,7 +72,7 @@ def failed(clip: Path | str, error: Exception) -> Outcome:
 
 
 @dataclass
-class Desk:
+class ClipRunner:
     """Localises clips with one model, which is loaded when the first clip has turned out to be readable.
 
     Attributes:

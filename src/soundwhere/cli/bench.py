@@ -43,7 +43,7 @@ class Seam:
     visual_weights: str = "imagenet"
     """Weights of the visual encoder: `imagenet` or a file."""
     model: str = "scav-mobile"
-    """Whose visual encoder."""
+    """Model whose visual encoder is used."""
     scenes: int = 64
     """How many duets."""
 
@@ -53,7 +53,7 @@ class Train:
     """How fast stage 1 trains, by part, and against a loop that decodes and encodes everything at every step."""
 
     root: Annotated[Path | None, named("DIR")] = None
-    """Folder of the real-duet set; without, clips of the made-up world are written to a temporary folder."""
+    """Folder of the real-duet set; without it, clips of the made-up world are written to a temporary folder."""
     model: str = "scav-mobile"
     """Named model."""
     clips: int = 96
@@ -69,7 +69,7 @@ class Localise:
     """How fast a clip is localised: against a plain loop, by part, and with the overlay beside the clip's length."""
 
     clip: Annotated[Path | None, named("CLIP")] = None
-    """A video; without, one of 1280 x 720 pixels is written to a temporary folder."""
+    """A video; without it, one of 1280 x 720 pixels is written to a temporary folder."""
     model: str = "scav-mobile"
     """A model file, or a named model, with random weights if none ship."""
     seconds: float = 30.0

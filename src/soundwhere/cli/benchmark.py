@@ -64,7 +64,7 @@ class Export:
     project: Folder
     """Folder of the project."""
     out: Annotated[Path, tyro.conf.arg(metavar="SET")]
-    """Folder of the set, which may not be there yet."""
+    """Folder of the set, which must not exist yet."""
     accepted_only: Annotated[bool, *FLAG] = False
     """Leave out what no second person accepted."""
     media: Annotated[bool, *FLAG] = False
@@ -72,7 +72,7 @@ class Export:
     pairs: Annotated[Path | None, named("FILE")] = None
     """A published list of pairs to keep those of which both have masks; by default pairs are drawn."""
     seed: int = 0
-    """Of the pairs that are drawn."""
+    """Seed of the pairs that are drawn."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _init(options: Init) -> int:
     from soundwhere.data.benchmarks.media import MediaFolder
 
     if not 0 <= options.double <= 1:
-        raise ConfigError(f"--double is {options.double:g}.", "It is a share, 0 to 1.")
+        raise ConfigError(f"--double is {options.double:g}.", "Give a share from 0 to 1.")
     try:
         licence = "" if options.licence is None else options.licence.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -143,9 +143,9 @@ def _init(options: Init) -> int:
             licence,
             bar.update,
         )
-    print(f"{report.added} frames added, {report.present} were there, {len(report.unavailable)} are unavailable")
+    print(f"{report.added} frames added, {report.present} already there, {len(report.unavailable)} are unavailable")
     if report.clipped or report.dropped:
-        print(f"{report.clipped} boxes reached out of the picture and were clipped, {report.dropped} were empty")
+        print(f"{report.clipped} boxes reached beyond the picture and were clipped, {report.dropped} were empty")
     for item in report.unavailable[:5]:
         say(f"  {item.scene}: {item.reason}")
     if report.unavailable:
@@ -154,19 +154,19 @@ def _init(options: Init) -> int:
 
 
 def _propose(options: Propose) -> int:
-    from soundwhere.annotate.desk import Desk
+    from soundwhere.annotate.masking import Masker
     from soundwhere.annotate.project import Project
     from soundwhere.annotate.segmenter.protocol import open_segmenter
     from soundwhere.cli.show import Bar
 
     project = Project(options.project)
-    desk = Desk(project, open_segmenter(options.segmenter))
+    masker = Masker(project, open_segmenter(options.segmenter))
     frames = project.store.frames()
     with Bar("proposing", len(frames)) as bar:
         for done, frame in enumerate(frames, 1):
-            desk.candidates(frame)
+            masker.candidates(frame)
             bar.update(done, len(frames))
-    print(f"candidates of {len(frames)} frames by {desk.segmenter.name} are ready")
+    print(f"candidates of {len(frames)} frames by {masker.segmenter.name} are ready")
     return 0
 
 

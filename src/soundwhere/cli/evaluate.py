@@ -45,7 +45,7 @@ class Options:
     """What to score, on what, and how."""
 
     benchmark: Annotated[str, tyro.conf.arg(metavar="NAME")]
-    """Its name; a wrong one lists all."""
+    """Its name; an unknown one lists them all."""
     model: Annotated[tuple[str, ...], named("MODEL ...")] = ()
     """Models: names, files written by `soundwhere train`, or folders of runs."""
     predictions: Annotated[Path | None, named("DIR")] = None
@@ -61,11 +61,12 @@ class Options:
     limit: Annotated[int | None, named("N")] = None
     """Score the first N scenes only."""
     solo: Annotated[bool, *FLAG] = False
-    """Let one source of each scene sound alone, the others being seen only."""
+    """Let one source of each scene sound alone, the others being only seen."""
     allow_missing: Annotated[bool, *FLAG] = False
     """Go on without scenes whose media, masks or predictions are missing."""
     preset: str = "scav"
-    """Whose evaluation: scav, scav-source-wise, lvs, ez-vsl, avgn, noprior, dsol, dsol-synthetic, t-vsl or jsa."""
+    """Whose evaluation: scav, scav-source-wise, lvs, ez-vsl, slavc, slavc-relative, avgn, noprior, dsol,
+    dsol-synthetic, coarse-to-fine, t-vsl or jsa."""
     rule: Annotated[str | None, named("RULE")] = None
     """Binarise by another rule than the preset's: minmax-0.5, median, max-fraction-0.2, fixed-0.6, top-area-0.25."""
     protocol: Annotated[Literal["frame-wise", "source-wise"] | None, named("{frame-wise,source-wise}")] = None
@@ -87,7 +88,7 @@ class Options:
     pairing: str = "published"
     """How clips are paired: published, accessible, random, or the file of a saved list."""
     seed: int = 0
-    """Of the random pairing."""
+    """Seed of the random pairing."""
     subset: Literal["all", "heard", "unheard"] = "all"
     """Classes of VGG-SS."""
     level: Literal["as-recorded", "equal-rms"] = "as-recorded"
@@ -101,7 +102,7 @@ class Options:
     sounding: int = 2
     """How many made-up things sound."""
     silent: int = 1
-    """How many made-up things are seen only."""
+    """How many made-up things are only seen."""
 
 
 def run(arguments: list[str]) -> int:
@@ -191,14 +192,14 @@ def _check(options: Options) -> Preset:
         )
     if options.input_free and (options.model or options.predictions or options.figure):
         raise ConfigError(
-            "--input-free scores answers without input only.",
+            "--input-free scores only answers without input.",
             "Leave it out: they are scored beside every model anyway.",
         )
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("Evaluation runs on one process.", "Start it without torchrun.")
     if options.batch < 1 or (options.limit is not None and options.limit < 2):
         raise ConfigError(
-            f"A batch of {options.batch} and a limit of {options.limit} make no sense.",
+            f"--batch {options.batch} and --limit {options.limit} are not valid together.",
             "Give --batch of at least 1 and --limit of at least 2: a scene is also shown with another one's sound.",
         )
     from soundwhere.metrics.binarise import parse_rule

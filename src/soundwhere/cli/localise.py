@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from soundwhere.cli.batch import Desk, Outcome, Task, failed, print_summary
-from soundwhere.cli.crew import Died, work_through
+from soundwhere.cli.batch import ClipRunner, Outcome, Task, failed, print_summary
 from soundwhere.cli.options import FLAG, LocaliserOptions, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
 from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
+from soundwhere.inference.pool import Died, work_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from soundwhere.inference.localiser import Localiser
+    from soundwhere.inference.pool import Tell
 
 DESCRIPTION = """\
 Show where each sound of a video comes from.
@@ -62,9 +63,9 @@ class Options(LocaliserOptions):
     smooth: Annotated[bool, *FLAG] = True
     """Show every map as it is instead of averaging lightly over time."""
     workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1
-    """Clips to work on at once, each in a process of its own."""
+    """Clips to work on at once, each in its own process."""
     overwrite: Annotated[bool, *FLAG] = False
-    """Do clips again whose result is finished."""
+    """Localise clips again whose result is finished."""
     skip_done: Annotated[bool, *FLAG] = False
     """Skip clips whose result is finished, which is what happens unless --overwrite is given."""
 
@@ -76,7 +77,7 @@ def run(arguments: list[str]) -> int:
     if not options.files:
         raise ConfigError("No file was given.", "For example: soundwhere clip.mp4. More: soundwhere localise --help")
     if options.workers < 1:
-        raise ConfigError(f"{options.workers} clips at once make no sense.", "Give --workers 1 or more.")
+        raise ConfigError(f"{options.workers} is not a valid number of workers.", "Give --workers 1 or more.")
     if options.overwrite and options.skip_done:
         raise ConfigError("--overwrite and --skip-done contradict each other.", "Give one of them.")
     clips, outcomes = _find(options.files)
@@ -130,31 +131,31 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
     """Do the tasks, here or in several processes."""
     load = partial(_load, options)
     if alone:  # a defect may then show its traceback
-        yield from map(Desk(load).do, tasks)
+        yield from map(ClipRunner(load).do, tasks)
     elif options.workers == 1 or len(tasks) == 1:
-        yield from map(Desk(load).attempt, tasks)
+        yield from map(ClipRunner(load).attempt, tasks)
     else:
         from soundwhere.cli.show import Bar
 
         workers = min(options.workers, len(tasks))
         with Bar("localising", len(tasks), "clips") as bar:
-            answers = work_through(tasks, partial(_hire, options, workers), workers)
+            answers = work_through(tasks, partial(_one_of_several, options, workers), workers)
             for number, (task, answer) in enumerate(answers, 1):
                 bar.update(number, len(tasks))
                 yield _died(task.clip, answer) if isinstance(answer, Died) else answer
 
 
-def _hire(options: Options, workers: int) -> Callable[[Task], Outcome]:
+def _one_of_several(options: Options, workers: int, _: Tell) -> Callable[[Task], Outcome]:
     """What each of several processes works with: a model, and its share of the processors."""
     import torch
 
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
     localiser = _load(options)
-    return Desk(lambda: localiser, talk=False).attempt
+    return ClipRunner(lambda: localiser, talk=False).attempt
 
 
 def _died(clip: Path, died: Died) -> Outcome:
-    remedy = "The memory may not be enough: use fewer --workers. Or try this clip alone."
+    remedy = "There may not be enough memory: use fewer --workers, or try this clip alone."
     return Outcome(str(clip), "failed", f"{clip}: the process that worked on it ended with {died.code}.", remedy)
 
 

@@ -5,16 +5,18 @@ Exit codes: 0 all done, 1 some files of a batch failed, 2 bad input or usage, 13
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import signal
 import sys
 import traceback
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from soundwhere import __version__
-from soundwhere.errors import SoundwhereError
+from soundwhere.errors import ConfigError, SoundwhereError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -71,9 +73,9 @@ def run(arguments: list[str]) -> int:
         print(f"soundwhere {__version__}")
         return 0
     warnings.formatwarning = lambda message, *_: f"soundwhere: {message}\n"
-    name, rest = (arguments[0], arguments[1:]) if arguments[0] in COMMANDS else ("localise", arguments)
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
+        name, rest = _command(arguments)
         code = importlib.import_module(f"soundwhere.cli.{name}").run(rest)
         sys.stdout.flush()
         return int(code)
@@ -85,10 +87,24 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.filename:  # a file that cannot be what it is taken for, or vanished
+            return _complain(f"{error.filename} cannot be used: {error.strerror}.\nGive another path.", 2, debug)
         message = f"internal error: {type(error).__name__}: {error}\nThis is a defect: please report it with --debug."
         return _complain(message, 2, debug)
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _command(arguments: list[str]) -> tuple[str, list[str]]:
+    """The command and what follows it; whatever looks like a file is to be localised."""
+    first = arguments[0]
+    if first in COMMANDS:
+        return first, arguments[1:]
+    if first.startswith("-") or Path(first).suffix or os.sep in first or Path(first).exists():
+        return "localise", arguments
+    near = difflib.get_close_matches(first, COMMANDS, n=1)
+    remedy = f"Did you mean `soundwhere {near[0]}`?" if near else f"The commands are: {', '.join(COMMANDS)}."
+    raise ConfigError(f"There is no command {first!r}, and no file of that name.", remedy)
 
 
 def _complain(message: str, code: int, debug: bool) -> int:

@@ -27,7 +27,7 @@ class Scored:
     """What to score on."""
 
     benchmark: Annotated[str, tyro.conf.arg(metavar="NAME")]
-    """Its name; a wrong one lists all."""
+    """Its name; an unknown one lists them all."""
     data: Annotated[Path | None, named("DIR")] = None
     """Folder of the media or of the data set."""
     annotations: Annotated[Path | None, named("DIR")] = None
@@ -45,7 +45,7 @@ class Scored:
     sigma_px: float = 70.0
     """Width of the constant answer's blobs."""
     out: Annotated[Path | None, named("DIR")] = None
-    """Folder for JSON, Markdown and figures, which need matplotlib; without, tables are printed only."""
+    """Folder for JSON, Markdown and figures, which need matplotlib; without it, tables are only printed."""
 
 
 def subject_of(options: Scored, *, truths_only: bool = False, predictions: Predictions | None = None) -> Subject:

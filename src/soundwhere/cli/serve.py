@@ -14,13 +14,13 @@ from soundwhere.errors import ConfigError, MissingExtraError
 from soundwhere.files import atomic_path
 
 DESCRIPTION = """\
-Open a page in the browser: drop a clip, watch how it goes, then play it with its heat. What was found stays in the work
+Open a page in the browser: drop a clip, watch its progress, then play it with its heat. Results stay in the work
 folder; stop with Ctrl-C and start again whenever you like.
 
 Examples:
   soundwhere serve                        drop clips onto the page
   soundwhere serve films/                 ... or pick them from a folder
-  soundwhere serve --host 0.0.0.0         for others, who need the link that is printed
+  soundwhere serve --host 0.0.0.0         for other machines, with the link that is printed
 """
 
 
@@ -35,7 +35,7 @@ class Options(LocaliserOptions):
     limit_mb: int = 2000
     """Size of the largest upload in megabytes."""
     host: str = "127.0.0.1"
-    """Address to serve on; any other than this machine's own gives the page a link with a key."""
+    """Address to serve on; on any other than this machine's own, the page needs a link with a key."""
     port: int = 8766
     """Port to serve on."""
     browser: Annotated[bool, *FLAG] = True
@@ -46,9 +46,9 @@ def run(arguments: list[str]) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     options = parse(Options, arguments, "serve", description=DESCRIPTION)
     if options.folder is not None and not options.folder.is_dir():
-        raise ConfigError(f"{options.folder} is no folder.", "Give a folder with clips, or none.")
+        raise ConfigError(f"{options.folder} is not a folder.", "Give a folder with clips, or none.")
     if options.limit_mb < 1:
-        raise ConfigError(f"Uploads of {options.limit_mb} MB make no sense.", "Give --limit-mb 1 or more.")
+        raise ConfigError(f"{options.limit_mb} MB is not a valid limit for uploads.", "Give --limit-mb 1 or more.")
     try:
         from soundwhere.serve.server import serve
         from soundwhere.web import LOOPBACK, open_later
@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
             ready,
         )
     except KeyboardInterrupt:  # the server has stopped in good order by then
-        print("stopped; what waits goes on with the next start", flush=True)
+        print("stopped; clips that are waiting will be localised after the next start", flush=True)
     return 0
 
 

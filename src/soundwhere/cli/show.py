@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table as Grid
 from rich.text import Text
 
-from soundwhere.media.video import clock
+from soundwhere.media.video import clock_span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +135,7 @@ def _sounding(result: Result, source: int) -> str:
     spans = result.spans(source)
     if not spans:
         return "not heard"
-    words = ", ".join(f"{clock(start)}-{clock(round(end))}" for start, end in spans[:_MOST_SPANS])
+    words = ", ".join(clock_span(start, end) for start, end in spans[:_MOST_SPANS])
     more = f" and {len(spans) - _MOST_SPANS} more times" if len(spans) > _MOST_SPANS else ""
     return f"sounding {words}{more}   mostly at {result.where(source)}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import tyro
 
 from soundwhere.cli.options import parse, say
 from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.files import parse_json
 from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, named_config, read_config
 
 DESCRIPTION = """\
@@ -103,7 +103,7 @@ def _settings_of(run: Path) -> Config:
     """The settings a run was started with; the defaults where there is no run, which is found out later."""
     file = run / "config.json"
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        values = parse_json(file.read_bytes())
     except (OSError, ValueError):
         return default_config()
     return config_from(values, str(file))

@@ -9,7 +9,7 @@ from soundwhere.cli.options import parse
 from soundwhere.errors import ConfigError
 
 DESCRIPTION = """\
-Write scenes and videos of the made-up world. What is there already is kept.
+Write scenes and videos of the made-up world. Existing files are kept.
 
 Examples:
   soundwhere world --out world                   100 scenes: pictures, sounds, masks and a manifest
@@ -20,7 +20,7 @@ Examples:
 
 @dataclass(frozen=True)
 class Options:
-    """Write scenes and videos of the made-up world. What is there already is kept."""
+    """Write scenes and videos of the made-up world. Existing files are kept."""
 
     out: Path
     """Folder to write into: scenes/ with scenes.csv, and movies/."""
@@ -33,7 +33,7 @@ class Options:
     sounding: int = 2
     """Things that sound in each."""
     silent: int = 1
-    """Things that are seen only."""
+    """Things that are only seen."""
 
 
 def run(arguments: list[str]) -> int:

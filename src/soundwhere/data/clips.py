@@ -1,14 +1,17 @@
-"""Single-source clips: a picture and the sound that came with it. No labels."""
+"""Single-source clips: a picture and the sound that came with it. Labels only where they are asked for."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from soundwhere.constants import CLIP_S, CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.data.memory import MEMORY
+from soundwhere.errors import MediaError
 from soundwhere.media.audio import centre_clip, read_audio
 from soundwhere.media.image import read_image
 from soundwhere.media.video import read_frames
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from soundwhere.types import Image, Waveform
+
+_BLOCKS: Final = 64
+_BLOCK_BYTES: Final = 1 << 20
 
 
 class ClipSource(Protocol):
@@ -34,6 +40,15 @@ class ClipSource(Protocol):
 
     def sound(self, index: int, rng: np.random.Generator | None = None) -> Waveform:
         """3 s of the sound, shape (66150,): a random part with `rng`, the middle without."""
+
+
+@runtime_checkable
+class KnowsKinds(Protocol):
+    """A `ClipSource` that can tell classes, if it is asked to."""
+
+    @property
+    def kinds(self) -> Sequence[str] | None:
+        """The class of every clip; None if it was not read or is not known."""
 
 
 class StoredClip(Protocol):
@@ -108,8 +123,9 @@ class VideoClip:
 class Clips:
     """A `ClipSource` of clips on disk; recordings stay in memory in half precision (66 dB above its rounding noise)."""
 
-    def __init__(self, clips: Sequence[StoredClip]) -> None:
+    def __init__(self, clips: Sequence[StoredClip], kinds: Sequence[str] | None = None) -> None:
         self._clips = clips
+        self.kinds = kinds
 
     def __len__(self) -> int:
         return len(self._clips)
@@ -166,6 +182,30 @@ class Together:
 
 
 def file_key(path: Path, root: Path) -> str:
-    """Name a file's content without reading it: its place below `root`, its size and its time."""
-    status = path.stat()
-    return f"{path.relative_to(root).as_posix()}|{status.st_size}|{status.st_mtime_ns}"
+    """Name a file and its content: its place below `root`, by which keys are sorted, and a hash of its bytes.
+
+    Raises:
+        MediaError: It cannot be read.
+    """
+    try:
+        status = path.stat()
+        # the last of these changes with every write, whatever time a file is given afterwards
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return f"{path.relative_to(root).as_posix()}|{_content(path, stamp)}"
+    except OSError as error:
+        raise MediaError(f"{path} cannot be read: {error.strerror}.", "Check the file and its permissions.") from error
+
+
+@cache
+def _content(path: Path, stamp: tuple[int, ...]) -> str:
+    """A hash of a file's size and bytes, of a large file's 64 blocks of 1 MB that lie evenly from start to end."""
+    size = stamp[1]
+    digest = hashlib.sha256(f"{size}|".encode())
+    with path.open("rb") as file:
+        if size <= _BLOCKS * _BLOCK_BYTES:
+            digest.update(file.read())
+        else:
+            for number in range(_BLOCKS):
+                file.seek(number * (size - _BLOCK_BYTES) // (_BLOCKS - 1))
+                digest.update(file.read(_BLOCK_BYTES))
+    return digest.hexdigest()[:32]

@@ -30,7 +30,9 @@ class Example(NamedTuple):
     sounds: NDArray[np.float32]  # (K, N)
     image: Image | None = None  # (H, W, 3), uint8
     features: NDArray[np.float16] | None = None  # (C, h, w)
-    targets: NDArray[np.float32] | None = None  # (K, h, w), feature strength of the frame of each sound
+    targets: NDArray[np.float32] | None = None  # (K, h, w), what a map of each sound's frame is taught
+    moments: NDArray[np.float32] | None = None  # (M - 1, K, N), the same sources at other moments
+    labels: NDArray[np.int64] | None = None  # (K,), numbers of their classes
 
 
 class Draws(Protocol):
@@ -48,16 +50,18 @@ class Draws(Protocol):
 
 def collate(examples: list[Example], native: bool) -> Batch:
     """Stack examples into a batch; the mixture is the sum of the separate sounds."""
-    sounds = torch.from_numpy(np.stack([example.sounds for example in examples]))
-    image = features = targets = None
-    if examples[0].image is not None:
-        image = normalise(np.stack([example.image for example in examples if example.image is not None]))
-    if examples[0].features is not None:
-        stacked = np.stack([example.features for example in examples if example.features is not None])
-        features = torch.from_numpy(stacked).float()
-    if examples[0].targets is not None:
-        targets = torch.from_numpy(np.stack([example.targets for example in examples if example.targets is not None]))
-    return Batch(sounds.sum(1), image, features, None if native else sounds, targets)
+    stacked = {
+        name: np.stack(values)
+        for name in Example._fields
+        if (values := [getattr(example, name) for example in examples])[0] is not None
+    }
+    image = stacked.pop("image", None)
+    tensors = {name: torch.from_numpy(values) for name, values in stacked.items()}
+    sounds = tensors.pop("sounds")
+    if "features" in tensors:
+        tensors["features"] = tensors["features"].float()
+    picture = None if image is None else normalise(image)
+    return Batch(sounds.sum(1), picture, solos=None if native else sounds, **tensors)
 
 
 def batches(draws: Draws, steps: range, batch_size: int, workers: int = 0) -> Iterator[Batch]:

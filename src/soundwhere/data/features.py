@@ -7,11 +7,12 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import torch
 
+from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.data.memory import MEMORY
 from soundwhere.distributed import barrier, local_rank, local_size, rank, world_size
 from soundwhere.errors import DataError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from soundwhere.types import Image
 
     Features = NDArray[np.float16]  # (C, h, w)
+
+# how pictures are prepared for every encoder
+_TRANSFORM: Final = hashlib.sha256(repr((IMAGENET_MEAN, IMAGENET_STD)).encode()).hexdigest()[:8]
 
 
 class Pictures(Protocol):
@@ -55,7 +59,8 @@ class FeatureCache:
 
     def __init__(self, folder: Path | None, encoder: str, frame_px: int | None) -> None:
         self.frame_px = frame_px
-        self.folder = (folder or default_folder()) / f"{encoder}-{f'{frame_px}px' if frame_px else 'whole'}"
+        side = f"{frame_px}px" if frame_px else "whole"
+        self.folder = (folder or default_folder()) / f"{encoder}-{side}-{_TRANSFORM}"
 
     def path(self, key: str) -> Path:
         """The file that holds, or will hold, the features of a picture."""
@@ -73,7 +78,7 @@ class FeatureCache:
         def load() -> Features:
             features = _load(path)
             if features is None:
-                raise DataError(f"{path} is missing or damaged.", "Start again with --resume: it is computed anew.")
+                raise DataError(f"{path} is missing or damaged.", "Start again with --resume: it is computed again.")
             return np.array(features)
 
         return MEMORY.get(("features", str(path)), load)

@@ -36,13 +36,13 @@ class FolderClips(Clips):
         problems: Files that cannot be used, with the reason.
 
     Raises:
-        DataError: It is no folder, or holds nothing that can be used.
+        DataError: It is not a folder, or holds nothing that can be used.
     """
 
     def __init__(self, root: Path | str) -> None:
         root = Path(root)
         if not root.is_dir():
-            raise DataError(f"{root} is no folder.", "Give a folder of videos with --root.")
+            raise DataError(f"{root} is not a folder.", "Give a folder of videos with --root.")
         self.problems: list[tuple[Path, str]] = []
         clips: list[StoredClip] = []
         sounds = {path.with_suffix(""): path for path in _files(root, SOUND_SUFFIXES)}

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from soundwhere.data.features import FeatureCache
     from soundwhere.types import Image, Waveform
 
-    Level = Literal["equal", "as-recorded"]
+    Level = Literal["equal-rms", "as-recorded"]
 
 # Independent streams of random numbers; not from 0, because a generator is blind to zeros at the end of its seed
-_SCENE, _LAYOUT, _ORDER, _PICTURE = 1, 2, 3, 4
+_SCENE, _LAYOUT, _ORDER, _PICTURE, _MOMENT = 1, 2, 3, 4, 5
 
 # Level of a sound that is heard but not seen, against one that is
 _INTERFERENCE_DB = (-18.0, -3.0)
@@ -62,7 +62,7 @@ class Mixtures:
         silent: How many further frames are seen only.
         vary_silent: Draw that number for every step, from the least its layout allows to `silent`.
         layouts: Ways to put the frames together, one of which is drawn for every step.
-        level: `equal` scales each sound to RMS 0.1 first; `as-recorded` leaves it as it is.
+        level: `equal-rms` scales each sound to RMS 0.1 first; `as-recorded` leaves it as it is.
         gain_db: Each sound is then scaled by a gain drawn within plus or minus this.
         absent: Share of scenes in which one sound is silent, or of a clip that is not shown; its target is empty.
         interference: Share of scenes with the sound of a further clip, which is not shown, 3 to 18 dB below the others.
@@ -71,6 +71,8 @@ class Mixtures:
         features: Filled cache to take features from, instead of pictures: of whole ones with a `pool`, else of frames.
         targets: Filled cache of what a map of each frame is taught.
         cell_px: Side of a cell of the targets.
+        moments: How many moments of each sound are drawn.
+        labels: Numbers of the clips' classes, for methods that read them.
     """
 
     native = False
@@ -85,7 +87,7 @@ class Mixtures:
         silent: int = 0,
         vary_silent: bool = False,
         layouts: Sequence[Layout] = ("side-by-side",),
-        level: Level = "equal",
+        level: Level = "equal-rms",
         gain_db: float = 0.0,
         absent: float = 0.0,
         interference: float = 0.0,
@@ -94,6 +96,8 @@ class Mixtures:
         features: FeatureCache | None = None,
         targets: FeatureCache | None = None,
         cell_px: int = ENCODER_STRIDE_PX,
+        moments: int = 1,
+        labels: NDArray[np.int64] | None = None,
     ) -> None:
         self._clips = clips
         self._batch_size = batch_size
@@ -111,6 +115,8 @@ class Mixtures:
         self.features = features
         self._targets = targets
         self._cell_px = cell_px
+        self._moments = moments
+        self._labels = labels
         self._keys = [clips.key(index) for index in range(len(clips))]
         self._epoch, self._order = -1, np.empty(0, np.int64)
         check_layouts(layouts, sources, silent, pool, frozen=features is not None)
@@ -142,13 +148,25 @@ class Mixtures:
             if rng.random() < self._absent:
                 sounds[-1] = self._unseen(rng, (0.0, 0.0)) if rng.random() < 0.5 else 0
                 targets[-1] = 0
+        cast = [picture.cast[place] for place in sounding]
+        example = Example(sounds, targets=targets, moments=self._later(cast, number), labels=self._kinds(cast))
         if self.features is None or pictures:
-            return Example(sounds, image=self.compose(picture), targets=targets)
+            return example._replace(image=self.compose(picture))
         if self.pool:
             features = self.features.get(self.key(picture))
         else:
             features = join([self.features.get(self._keys[index]) for index in picture.cast], picture.layout, (1, 2))
-        return Example(sounds, features=features, targets=targets)
+        return example._replace(features=features)
+
+    def _later(self, cast: Sequence[int], number: int) -> NDArray[np.float32] | None:
+        """The sounds of clips at further moments, if they are asked for, shape (M - 1, K, N)."""
+        if self._moments == 1:
+            return None
+        rng = np.random.default_rng([self._seed, number, _MOMENT])
+        return np.stack([[self._sound(index, rng) for index in cast] for _ in range(self._moments - 1)])
+
+    def _kinds(self, cast: Sequence[int]) -> NDArray[np.int64] | None:
+        return None if self._labels is None else self._labels[list(cast)]
 
     def picture(self, number: int) -> Picture:
         """What scene `number` shows."""
@@ -191,7 +209,7 @@ class Mixtures:
     def _sound(self, index: int, rng: np.random.Generator) -> Waveform:
         gain = 10 ** (rng.uniform(-self._gain_db, self._gain_db) / 20)
         sound = self._clips.sound(index, rng)
-        return scale_to_rms(sound, MIXING_RMS * gain) if self._level == "equal" else sound * np.float32(gain)
+        return scale_to_rms(sound, MIXING_RMS * gain) if self._level == "equal-rms" else sound * np.float32(gain)
 
     def _unseen(self, rng: np.random.Generator, range_db: tuple[float, float]) -> Waveform:
         """The sound of any clip: among hundreds, one that is shown hardly ever comes up."""

@@ -1,4 +1,4 @@
-"""The real-duet set: real photos and sounds of 13 classes, as single clips for training and scenes for scoring."""
+"""real-duet and wide-duet: real photos and sounds, as single clips for training and scenes for scoring."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from PIL import Image as PILImage
 
 from soundwhere.constants import CLIP_SAMPLES, FRAME_PX
-from soundwhere.data.clips import Clips, StillClip, file_key
+from soundwhere.data.clips import Clips, StillClip, VideoClip, file_key
+from soundwhere.data.collections import draw_trios, pair_again
 from soundwhere.data.layout import join
 from soundwhere.data.memory import MEMORY
 from soundwhere.data.table import Row, read_table
@@ -23,9 +24,12 @@ from soundwhere.types import Scene
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from soundwhere.data.collections import Fold
     from soundwhere.types import Image, Waveform
 
 T = TypeVar("T", bound=np.generic)
+
+COLLECTION_TRIOS = 300
 
 Split = Literal["train", "val", "test", "train+val"]
 SceneList = Literal["duets_val", "duets_test", "trios_val", "trios_test"]
@@ -50,6 +54,9 @@ class RealDuet:
     photos side by side, both of which sound; a trio has a third that is silent. Masks of guitar, helicopter and
     saxophone are `derived`, all others `human`: report them apart.
 
+    wide-duet has the same layout and contains real-duet: 45 classes, 5 070 / 585 / 852 clips, 300 val and 800 test
+    scenes of each kind, and 64 videos with their own sound (`videos`).
+
     Licence: research use; the tables name source and licence of every photo and sound.
 
     Args:
@@ -60,24 +67,34 @@ class RealDuet:
         self.root = Path(root)
         if not self.root.is_dir():
             raise DataError(
-                f"{self.root} is no folder.",
+                f"{self.root} is not a folder.",
                 "Give the folder of the real-duet set: --root to train, --data to evaluate.",
             )
 
-    def clips(self, split: Split) -> Clips:
-        """The single-source clips of a split. Opens `clips.csv` only, and of it no labels."""
+    def clips(self, split: Split, labels: bool = False, left_out: Fold | None = None) -> Clips:
+        """The single-source clips of a split. Opens `clips.csv` only, and gives no labels unless they are asked for.
+
+        Args:
+            split: Which clips.
+            labels: Give their classes, too.
+            left_out: Leave out one collection of the classes that have recordings of two: their photos are paired with
+                the other's, for which classes are read, as whoever paired photos and sounds did.
+        """
         wanted = split.split("+")
-        rows = read_table(self.root / "clips.csv", ("split", "image", "audio"))
+        columns = ("split", "image", "audio", *(("class",) if labels or left_out else ()))
+        rows = [row for row in read_table(self.root / "clips.csv", columns) if row["split"] in wanted]
+        pairs = [(row["image"], row["audio"]) for row in rows]
+        if left_out:
+            pairs = pair_again([(row["class"], row["image"], row["audio"]) for row in rows], left_out)
         clips = [
-            StillClip.of(row.file(row["image"]), row.file(row["audio"]), self.root)
-            for row in rows
-            if row["split"] in wanted
+            StillClip.of(row.file(image), row.file(audio), self.root)
+            for row, (image, audio) in zip(rows, pairs, strict=True)
         ]
         if not clips:
             raise DataError(
                 f"{self.root / 'clips.csv'} has no clips of the split {split!r}.", "Copy the data set again."
             )
-        return Clips(clips)
+        return Clips(clips, [row["class"] for row in rows] if labels else None)
 
     def scenes(self, name: SceneList, frame_px: int = FRAME_PX, order: Order = "side-by-side") -> RealDuetScenes:
         """The scenes of a list, for scoring, in its order.
@@ -90,6 +107,43 @@ class RealDuet:
         photos = {row["image"]: row for row in read_table(self.root / "images.csv", ("image", "mask", "mask_kind"))}
         rows = read_table(self.root / f"{name}.csv", ("id", "images", "classes", "audios"))
         return RealDuetScenes([_Record.of(row, photos) for row in rows], frame_px, order)
+
+    def videos(self, split: Split) -> list[VideoClip]:
+        """The videos of a split, each a clip with its own sound; of wide-duet only."""
+        rows = read_table(self.root / "videos.csv", ("video", "split", "seconds"))
+        wanted = split.split("+")
+        return [
+            VideoClip(path, 0.0, float(row["seconds"]), file_key(path, self.root))
+            for row in rows
+            if row["split"] in wanted
+            for path in [row.file(row["video"])]
+        ]
+
+    def collection_trios(
+        self, left_out: Fold, split: Literal["val", "test"], frame_px: int = FRAME_PX, order: Order = "side-by-side"
+    ) -> RealDuetScenes:
+        """300 seeded trios that sound like the collection that a model was trained without, with photos of a split."""
+        images = read_table(self.root / "images.csv", ("image", "class", "split", "mask", "mask_kind"))
+        listed = {row["image"]: row for row in images}
+        photos: dict[str, list[str]] = {}
+        for row in images:
+            if row["split"] == split and row["mask"]:
+                photos.setdefault(row["class"], []).append(row["image"])
+        sounds = read_table(self.root / "audios.csv", ("audio", "class"))
+        trios = draw_trios(photos, [(row["class"], row["audio"]) for row in sounds], left_out, COLLECTION_TRIOS)
+        place = images[0]
+        records = [
+            _Record(
+                f"{left_out}-{split}-{number:04d}",
+                [place.file(image) for image in cast],
+                [place.file(listed[image]["mask"]) for image in cast],
+                [listed[image]["mask_kind"] for image in cast],
+                kinds,
+                [place.file(audio) if audio else None for audio in audios],
+            )
+            for number, (cast, kinds, audios) in enumerate(trios)
+        ]
+        return RealDuetScenes(records, frame_px, order)
 
 
 class RealDuetScenes(Sequence[Scene]):
@@ -125,6 +179,11 @@ class RealDuetScenes(Sequence[Scene]):
         if isinstance(index, slice):
             return RealDuetScenes(self._records[index], self._frame_px, self._order, self._media)
         return self._records[index].scene(self._frame_px, self._order, self._media)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the scenes are called."""
+        return tuple(record.name for record in self._records)
 
     def truths(self) -> RealDuetScenes:
         """The same scenes with black pictures and silence, which takes a fraction of the time."""
@@ -222,4 +281,4 @@ def _read_mask(path: Path, frame_px: int) -> NDArray[np.bool_]:
         with PILImage.open(path) as mask:
             return np.asarray(mask.convert("L").resize((frame_px, frame_px), PILImage.Resampling.NEAREST)) > 127
     except (OSError, SyntaxError) as error:
-        raise DataError(f"{path} is no mask that can be read: {error}.", "Copy the data set again.") from error
+        raise DataError(f"{path} is not a readable mask: {error}.", "Copy the data set again.") from error

@@ -8,6 +8,7 @@ from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from soundwhere.errors import DataError
+from soundwhere.files import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +35,11 @@ class Row:
         parts = PureWindowsPath(value)  # knows both kinds of slash
         if not value or parts.anchor or ".." in parts.parts:
             raise DataError(
-                f"{self.place}: {value!r} does not lie in the data set's folder.",
+                f"{self.place}: {value!r} is outside the data set's folder.",
                 "Correct that line: paths are relative to the folder and stay inside it.",
             )
         path = self.table.parent / value
-        if not path.is_file():
+        if not is_file(path):
             raise DataError(f"{self.place}: {value} is missing.", "Copy the data set again, completely.")
         return path
 
@@ -47,7 +48,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
     """Read some columns of a CSV file with a header line; what other columns hold is not kept.
 
     Raises:
-        DataError: The file is missing, is no CSV, lacks a column or has no rows, or a row has not as many cells.
+        DataError: The file is missing, is not CSV, lacks a column or has no rows, or a row has too few or many cells.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -6,8 +6,10 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from soundwhere.constants import FRAME_PX
-from soundwhere.data.clips import Together
+from soundwhere.data.clips import Clips, KnowsKinds, Together
 from soundwhere.data.features import FeatureCache
 from soundwhere.data.folder import FolderClips
 from soundwhere.data.mixtures import Mixtures, NativeScenes, PoolPictures
@@ -18,9 +20,10 @@ from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from soundwhere.config import DataConfig
@@ -87,10 +90,12 @@ def make_draws(
     """
     several = needs.sounds > 1
     if data.source == "synthetic":
+        if needs.labels or needs.moments > 1:
+            raise ConfigError("This method trains on clips.", "Choose --source real-duet or folder.")
         world = World(seed, (frame_px, frame_px))
         scenes = render(world, data.scenes, needs.sounds, data.silent if several else 0, progress)
         return SyntheticDraws(scenes, needs.sounds, data.gain_db, seed)
-    clips = make_clips(data, frame_px)
+    clips = make_clips(data, frame_px, needs.labels)
     caches = None if eye is None else _Caches(data.cache, eye, progress)
     if data.mixtures == "native":
         features = caches.features(clips, frame_px) if caches else None
@@ -118,6 +123,8 @@ def make_draws(
         features=caches.features(clips, frame_px) if caches and not whole else None,
         targets=caches.targets(clips, frame_px, target) if caches and target else None,
         cell_px=eye.stride_px if eye else 1,
+        moments=needs.moments,
+        labels=_numbered(clips) if needs.labels else None,
     )
     if caches and whole:
         mixtures.features = caches.features(PoolPictures(mixtures), None)
@@ -168,8 +175,33 @@ class _Caches:
 _MADE_UP_SEED = 1_000_003
 
 
-def make_clips(data: DataConfig, frame_px: int = FRAME_PX) -> ClipSource:
-    """The clips of a data set to train on, of real-duet or a folder of videos, and things of the made-up world."""
+def class_names(data: DataConfig) -> tuple[str, ...]:
+    """The classes of the clips trained on, in the order of their numbers; for methods that read labels alone."""
+    return tuple(sorted(set(_kinds(make_clips(data, labels=True)))))
+
+
+def _numbered(clips: ClipSource) -> NDArray[np.int64]:
+    """The number of every clip's class."""
+    kinds = _kinds(clips)
+    names = sorted(set(kinds))
+    return np.array([names.index(kind) for kind in kinds], dtype=np.int64)
+
+
+def _kinds(clips: ClipSource) -> Sequence[str]:
+    kinds = clips.kinds if isinstance(clips, KnowsKinds) else None
+    if kinds is None:
+        raise ConfigError(
+            "This method reads class labels, and these clips have none.",
+            "Use --source real-duet without --made-up, or a method that needs no labels.",
+        )
+    return kinds
+
+
+def make_clips(data: DataConfig, frame_px: int = FRAME_PX, labels: bool = False) -> ClipSource:
+    """The clips of a data set to train on, of real-duet or a folder of videos, and things of the made-up world.
+
+    Labels are read only if they are asked for.
+    """
     if data.source == "synthetic":
         raise ConfigError("The made-up world has scenes, not clips.", "Choose --source real-duet or folder.")
     root = data_root(data)
@@ -181,13 +213,20 @@ def make_clips(data: DataConfig, frame_px: int = FRAME_PX) -> ClipSource:
     else:
         if data.mixtures == "native":
             raise ConfigError(
-                "real-duet has single-source clips, no native mixtures.",
+                f"{data.source} has single-source clips, no native mixtures.",
                 "Use --mixtures made, or --source folder with videos of several sources.",
             )
-        clips = RealDuet(root).clips(data.split)
+        clips = _photos_and_sounds(RealDuet(root), data, labels)
     if data.made_up:
         return Together(clips, WorldClips(World(_MADE_UP_SEED, (frame_px, frame_px)), data.made_up))
     return clips
+
+
+def _photos_and_sounds(data_set: RealDuet, data: DataConfig, labels: bool) -> ClipSource:
+    clips = data_set.clips(data.split, labels, None if data.left_out == "none" else data.left_out)
+    if data.source == "real-duet" or labels:  # the labels of videos are not the classes of photos
+        return clips
+    return Together(clips, Clips(data_set.videos(data.split)))
 
 
 def data_root(data: DataConfig) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ from soundwhere import __version__
 from soundwhere.data.controls import absent_partners
 from soundwhere.data.selection import KnowsMaskKinds, KnowsSeenKinds
 from soundwhere.errors import DataError
-from soundwhere.evaluation.probes import View, heard_apart
+from soundwhere.evaluation.probes import FilesProbe, View, heard_apart
 from soundwhere.evaluation.scorebook import Scorebook
 from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share, solo_peaks
 from soundwhere.metrics.pairs import PairScores
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from soundwhere.types import Scene
 
 _SCHEMA: Final = 1  # of the lines kept for each scene
+_MOST: Final = 1_000_000  # sources or maps of a scene
+_NO_FRAMES: Final = [math.nan] * len(FramesFound._fields)
 
 
 @dataclass(frozen=True)
@@ -133,15 +135,16 @@ def evaluate(
         "grid": list(grid),
         "preset": asdict(preset),
     }
-    facts_book = Scorebook(folder, {"schema": _SCHEMA, "about": about, "scenes": listed, "facts": True})
-    books = [Scorebook(folder, {**shared, "probe": probe.identity}) for probe in probes]
+    files = [probe for probe in probes if isinstance(probe, FilesProbe)]
+    facts_book = Scorebook(folder, {"schema": _SCHEMA, "about": about, "scenes": listed, "facts": True}, _fits_facts)
+    books = [Scorebook(folder, {**shared, "probe": probe.identity}, _fits_scores) for probe in probes]
     absent = _absent(scenes) if any(row.kind == "negative" for probe in probes for row in probe.rows) else []
     for start in range(0, count, batch):  # fixed borders: a resumed run sees the same batches
         numbers = range(start, min(start + batch, count))
         if any(keys[number] not in book for book in (facts_book, *books) for number in numbers):
             loaded = [(number, scenes[number]) for number in numbers]
             facts_book.add({keys[number]: _facts(scenes, number, scene) for number, scene in loaded})
-            for _, group in groupby(loaded, key=lambda item: item[1].masks.shape):
+            for _, group in groupby(loaded, key=lambda item: _alike(item[1], files)):
                 places, members = map(list, zip(*group, strict=True))
                 view = View(scenes, places, members, absent)
                 called = [keys[place] for place in places]
@@ -157,6 +160,11 @@ def evaluate(
         for row in probe.rows
     }
     return Evaluation(tuple(names), facts, scores, preset, grid)
+
+
+def _alike(scene: Scene, files: Sequence[FilesProbe]) -> tuple[Any, ...]:
+    """What scenes have in common that are asked about together: the sizes of the truth and of maps in files."""
+    return scene.masks.shape, *(each.shape(scene) for each in files)
 
 
 def _ask(probe: Probe, view: View, preset: Preset, grid: Grid) -> list[dict[str, Any]]:
@@ -206,14 +214,51 @@ def _collect(row: Row, lines: Sequence[dict[str, Any] | None]) -> RowScores:
         for scene, line in enumerate(lines)
         for values in (line or {}).get("pairs", [])
     ]
-    none = [math.nan] * len(FramesFound._fields)
     return RowScores(
         row,
         PairScores.from_rows(rows),
-        np.array([(line or {}).get("confidence", math.nan) for line in lines]),
-        np.array([(line or {}).get("lit", math.nan) for line in lines]),
-        np.array([(line or {}).get("frames", none) for line in lines]),
-        np.array([(line or {}).get("solo", none[:2]) for line in lines]),
+        np.array([(line or {}).get("confidence", math.nan) for line in lines], np.float64),
+        np.array([(line or {}).get("lit", math.nan) for line in lines], np.float64),
+        np.array([(line or {}).get("frames", _NO_FRAMES) for line in lines]),
+        np.array([(line or {}).get("solo", _NO_FRAMES[:2]) for line in lines]),
+    )
+
+
+def _fits_facts(line: Any) -> bool:
+    """Whether a line that was read can be what `_facts` wrote."""
+    if not isinstance(line, list) or len(line) != 3:
+        return False
+    areas, level, kinds = line
+    return (
+        _are_numbers(areas)
+        and _are_numbers([0 if level is None else level])
+        and isinstance(kinds, list)
+        and all(isinstance(kind, str) for kind in kinds)
+    )
+
+
+def _fits_scores(line: Any) -> bool:
+    """Whether a line that was read can be what `_ask` wrote."""
+    return isinstance(line, dict) and all(
+        isinstance(entry, dict)
+        and _are_numbers([entry.get("confidence", 0), entry.get("lit", 0)], or_none=True)
+        and _are_numbers(entry.get("frames", _NO_FRAMES), len(_NO_FRAMES))
+        and _are_numbers(entry.get("solo", [0, 0]), 2)
+        and isinstance(entry.get("pairs", []), list)
+        and all(
+            _are_numbers(pair, len(fields(PairScores)) - 1, or_none=True)
+            and all(index is not None and -1 <= index < _MOST for index in pair[:2])
+            for pair in entry.get("pairs", [])
+        )
+        for entry in line.values()
+    )
+
+
+def _are_numbers(values: Any, count: int | None = None, or_none: bool = False) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == (len(values) if count is None else count)
+        and all(isinstance(value, int | float) or (or_none and value is None) for value in values)
     )
 
 

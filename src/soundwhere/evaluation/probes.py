@@ -301,10 +301,18 @@ class FilesProbe:
         label: What they are called in tables.
         predictions: Where they are.
         names: The scenes to be scored.
+        any_number: Whether scenes may have different numbers of maps.
+
+    Attributes:
+        maps: How many maps a scene has at most.
+
+    Raises:
+        DataError: Scenes have different numbers of maps and may not, or files are damaged.
     """
 
-    def __init__(self, label: str, predictions: Predictions, names: Sequence[str]) -> None:
+    def __init__(self, label: str, predictions: Predictions, names: Sequence[str], any_number: bool = False) -> None:
         self.label = label
+        self.maps = predictions.map_count(names, any_number)
         self._predictions = predictions
         self._names = names
 
@@ -322,6 +330,10 @@ class FilesProbe:
     def answer(self, view: View) -> dict[str, Tensor]:
         """The maps as they were written."""
         return {self.label: self.own(view.scenes)}
+
+    def shape(self, scene: Scene) -> tuple[int, int, int]:
+        """Number, height and width of a scene's maps; only scenes with equal ones are asked about together."""
+        return self._predictions.shape(scene.name)
 
     def own(self, scenes: Sequence[Scene]) -> Tensor:
         """The maps as they were written; those of one batch must be of one shape."""

@@ -6,9 +6,11 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from soundwhere.files import make_folder, output_error
+from soundwhere.errors import OutputError
+from soundwhere.files import make_folder, output_error, parse_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -18,14 +20,18 @@ class Scorebook:
     Args:
         folder: Where it is kept.
         settings: Everything the scores depend on, as JSON values; they are the file's first line.
+        fits: Whether a value can be what is known of a scene.
+
+    Raises:
+        OutputError: The file holds a line that was not written here, or cannot be written.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], fits: Callable[[Any], bool]) -> None:
         first = json.dumps({"settings": settings}, sort_keys=True)
         self.path = folder / f"{hashlib.sha256(first.encode()).hexdigest()[:16]}.jsonl"
         self._lines: dict[str, Any] = {}
         try:
-            kept = self._read() if self.path.is_file() else 0
+            kept = self._read(first, fits) if self.path.is_file() else 0
             make_folder(folder)
             with self.path.open("ab") as file:
                 file.truncate(kept)
@@ -51,19 +57,32 @@ class Scorebook:
             raise output_error(self.path, error) from error
         self._lines.update(new)
 
-    def _read(self) -> int:
+    def _read(self, first: str, fits: Callable[[Any], bool]) -> int:
         """Read the lines and say how many bytes are whole."""
         kept = 0
         with self.path.open("rb") as file:
-            for number, line in enumerate(file):
-                try:
-                    value = json.loads(line) if line.endswith(b"\n") else None
-                except ValueError:
-                    value = None
-                if value is None:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
                     break
-                if number:
-                    scene, scalars = value
-                    self._lines[scene] = scalars
+                if number > 1:
+                    scene, value = self._parse(line, number, fits)
+                    self._lines[scene] = value
+                elif line != first.encode() + b"\n":
+                    raise self._foreign(number)
                 kept += len(line)
         return kept
+
+    def _parse(self, line: bytes, number: int, fits: Callable[[Any], bool]) -> tuple[str, Any]:
+        try:
+            scene, value = parse_json(line)
+        except (TypeError, ValueError) as error:
+            raise self._foreign(number) from error
+        if not isinstance(scene, str) or not fits(value):
+            raise self._foreign(number)
+        return scene, value
+
+    def _foreign(self, number: int) -> OutputError:
+        return OutputError(
+            f"{self.path}, line {number} does not hold the scores of a scene.",
+            "Remove that file: its scenes are scored again.",
+        )

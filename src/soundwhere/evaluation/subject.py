@@ -13,9 +13,10 @@ from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
 from soundwhere.data.benchmarks.scenes import BenchmarkScenes
 from soundwhere.data.selection import Selected, Solos
 from soundwhere.errors import DataError
-from soundwhere.evaluation.constant import Constant, choose_constant
+from soundwhere.evaluation.constant import SIGMAS_PX, Constant, choose_constant
 from soundwhere.evaluation.probes import FilesProbe, Method, ModelProbe
 from soundwhere.evaluation.scorebook import Scorebook
+from soundwhere.files import is_whole
 from soundwhere.models.registry import load_model
 
 if TYPE_CHECKING:
@@ -145,7 +146,8 @@ def load_methods(
 ) -> tuple[list[Method], int]:
     """The methods to score, files of predictions first, and how many maps their controls give.
 
-    That is as many as the method with most maps gives: an answer with more maps than another is helped by the truth.
+    That is as many as the method with most maps gives: an answer with more maps than another is helped by the truth. If
+    the preset counts surplus maps as misses, it is no more than there are sources.
 
     Args:
         models: Names, files or folders of runs.
@@ -158,14 +160,17 @@ def load_methods(
         CheckpointError: A model cannot be loaded.
     """
     loaded = [load_model(name).to(device).eval() for name in models]
-    counts = [model.sources for model in loaded]
-    counts += [] if predictions is None else [len(predictions.read(subject.names[0]))]
-    maps = max(counts) if counts else subject.sources()
     labels = [] if predictions is None else [predictions.folder.resolve().name]
     labels = unique_labels([*labels, *map(model_label, models)])
     methods: list[Method] = []
+    counts = [model.sources for model in loaded]
     if predictions is not None:
-        methods.append(FilesProbe(labels.pop(0), predictions, subject.names))
+        files = FilesProbe(labels.pop(0), predictions, subject.names, any_number=preset.surplus_misses)
+        methods.append(files)
+        counts.append(files.maps)
+    maps = max(counts) if counts else subject.sources()
+    if preset.surplus_misses:
+        maps = min(maps, subject.sources())
     for label, model in zip(labels, loaded, strict=True):
         probe = ModelProbe(
             label,
@@ -202,11 +207,25 @@ def constant_for(subject: Subject, places: Places, maps: int, preset: Preset, fo
         "chosen_on": chosen_on,
         "scenes": len(scenes),
     }
-    book = Scorebook(folder, settings)
+    book = Scorebook(folder, settings, _fits_choice)
     if "choice" not in book:
         book.add({"choice": choose_constant(scenes, subject.benchmark.grid, maps, preset, chosen_on).identity})
     kept = book["choice"]
     return Constant(tuple(kept["grid"]), tuple(kept["cells"]), kept["sigma_px"], kept["chosen_on"])
+
+
+def _fits_choice(kept: Any) -> bool:
+    """Whether what was read can be a constant's `identity`."""
+    if not isinstance(kept, dict) or not isinstance(kept.get("grid"), list) or not isinstance(kept.get("cells"), list):
+        return False
+    grid, cells = kept["grid"], kept["cells"]
+    return (
+        len(grid) == 2
+        and all(is_whole(side, 1) for side in grid)
+        and all(is_whole(cell, 0, grid[0] * grid[1]) for cell in cells)
+        and kept.get("sigma_px") in SIGMAS_PX
+        and isinstance(kept.get("chosen_on"), str)
+    )
 
 
 def model_label(name: str) -> str:

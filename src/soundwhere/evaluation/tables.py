@@ -66,7 +66,10 @@ def _scores(evaluation: Evaluation, summary: Summary, title: str) -> Table:
     )
     made_by = Counter(kind for facts in evaluation.facts for kind in facts.mask_kinds)
     masks = "Masks: " + ", ".join(f"{count} {kind}" for kind, count in sorted(made_by.items())) + "."
-    notes = (how, drop, masks) if made_by else (how, drop)
+    empty = sum(area == 0 for facts in evaluation.facts for area in facts.areas)
+    done = "left out" if preset.empty_truth == "left-out" else "misses, whatever the answer"
+    nothing = f"Sources with an empty truth: {empty}, {done}."
+    notes = (how, drop, *([masks] if made_by else []), *([nothing] if empty else []))
     return Table(title, (*map(figure_name, names), f"drop {figure_name(column)}"), tuple(rows), notes)
 
 

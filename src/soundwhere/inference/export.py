@@ -86,7 +86,8 @@ class _Exported(nn.Module):
 def export_onnx(model: Network, path: Path, clip: Path | None = None) -> Exported:
     """Write a model as an ONNX file and compare what it answers with what torch answers.
 
-    Any number of pictures of any size in multiples of the encoder's stride goes in. The metadata holds the configuration.
+    Any number of pictures goes in, of any size in multiples of the encoder's stride. The metadata holds the
+    configuration.
 
     Args:
         model: In eval mode, on the CPU.

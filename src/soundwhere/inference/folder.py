@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import secrets
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from soundwhere.errors import OutputError
-from soundwhere.files import atomic_path, output_error
+from soundwhere.files import atomic_folder, bring_back, output_error, parse_json
 from soundwhere.inference.formats import FILES
 
 if TYPE_CHECKING:
@@ -39,26 +36,17 @@ def result_folder(path: Path, out: Path | None = None) -> Path:
 def finished_folder(folder: Path, overwrite: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that becomes `folder` if the block succeeds, and vanishes if it does not.
 
-    An earlier result is replaced only with `overwrite`; any other folder with something in it is never touched.
+    An earlier result is replaced only with `overwrite`, in one step: at every moment `folder` holds a whole result. Any
+    other folder with something in it is never touched.
     """
     check_target(folder, overwrite)
-    earlier = folder.with_name(f".{secrets.token_hex(6)}.earlier")
-    try:
-        with atomic_path(folder) as temporary:
-            temporary.mkdir()
-            yield temporary
-            if folder.is_dir():
-                folder.replace(earlier)
-    except BaseException:
-        if earlier.is_dir() and not folder.exists():
-            earlier.replace(folder)
-        raise
-    finally:
-        shutil.rmtree(earlier, ignore_errors=True)
+    with atomic_folder(folder) as temporary:
+        yield temporary
 
 
 def check_target(folder: Path, overwrite: bool = False) -> None:
     """Raise an OutputError now rather than after the work if a result cannot go to `folder`."""
+    bring_back(folder)
     if folder.is_dir() and any(folder.iterdir()):
         if not is_finished(folder):
             raise OutputError(f"{folder} holds something other than a result.", "Move it away or choose another --out.")
@@ -67,7 +55,7 @@ def check_target(folder: Path, overwrite: bool = False) -> None:
     elif folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file.", "Move it away or choose another --out.")
     if Path.cwd().is_relative_to(folder.resolve()):  # who stands in a folder does not see the one that replaces it
-        raise OutputError(f"{folder} is where you are: it cannot be replaced.", "Choose another --out, such as result.")
+        raise OutputError(f"{folder} is the current folder: it must stay.", "Choose another --out, such as result.")
     parent = next(above for above in folder.absolute().parents if above.exists())
     if not parent.is_dir():
         raise output_error(folder, NotADirectoryError(errno.ENOTDIR, "Not a directory"))
@@ -77,13 +65,14 @@ def check_target(folder: Path, overwrite: bool = False) -> None:
 
 def is_finished(folder: Path) -> bool:
     """Whether a folder holds a finished result."""
+    bring_back(folder)
     return (folder / FINISHED).is_file()
 
 
 def result_of(folder: Path) -> str | None:
     """The name of the clip whose result a folder holds, if it can be told."""
     try:
-        return str(json.loads((folder / FINISHED).read_text(encoding="utf-8"))["file"])
+        return str(parse_json((folder / FINISHED).read_bytes())["file"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -85,7 +85,7 @@ class Footage:
         if not 0 <= start_s < stop_s:
             until = "the end" if end_s is None else f"{end_s:g} s"
             raise ConfigError(
-                f"From {start_s:g} s to {until} there is nothing of {path}, which lasts {length_s:.1f} s.",
+                f"{path} has nothing from {start_s:g} s to {until}: it lasts {length_s:.1f} s.",
                 "Give --start and --end within the clip, the start first.",
             )
         return cls(info, name or info.path.name, heard.path, heard.sound, start_s, stop_s)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from soundwhere.errors import ConfigError
 
 # format: the file by which it is known
-FILES: Final = {
+FILES: Final[dict[str, str]] = {
     "mp4": "overlay.mp4",  # the video at its own rate and size with the heatmaps on it, and its sound
     "png": "overlay.png",  # and heatmaps/: pictures at a few times, one heatmap per source
     "json": "result.json",  # everything but the maps, as `result_schema` describes it
@@ -18,7 +18,6 @@ FILES: Final = {
     "coco": "coco.json",  # boxes and masks of the sources that sound in each analysed frame, for COCO's tools
     "html": "index.html",  # a page that shows all of it; last, for it shows what is there
 }
-FORMATS: Final = tuple(FILES)
 DEFAULT_FORMATS: Final = ("mp4", "json", "html")
 SCHEMA: Final = "soundwhere-result-1"  # of result.json
 
@@ -35,11 +34,11 @@ def parse_formats(text: str) -> tuple[str, ...]:
 
 def check_formats(names: list[str] | tuple[str, ...]) -> tuple[str, ...]:
     """The same formats, each once and in the order in which they are written, or an error for an unknown one."""
-    unknown = [name for name in names if name not in FORMATS]
+    unknown = [name for name in names if name not in FILES]
     if unknown or not names:
         found = f"There is no output format {unknown[0]!r}." if unknown else "No output format was given."
-        raise ConfigError(found, f"Choose from: {','.join(FORMATS)}.")
-    return tuple(name for name in FORMATS if name in names)
+        raise ConfigError(found, f"Choose from: {','.join(FILES)}.")
+    return tuple(name for name in FILES if name in names)
 
 
 def result_schema() -> dict[str, Any]:

@@ -11,8 +11,8 @@ import torch
 
 from soundwhere.distributed import initialise
 from soundwhere.inference.ahead import ahead, at_once, spread
+from soundwhere.inference.chunks import chunks
 from soundwhere.inference.footage import Footage
-from soundwhere.inference.portions import portions
 from soundwhere.inference.result import Answer, Result
 from soundwhere.inference.runtimes import load
 from soundwhere.inference.settings import Settings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from soundwhere.inference.portions import Portion
+    from soundwhere.inference.chunks import Chunk
     from soundwhere.inference.runtimes import Runtime
     from soundwhere.methods.method import Network
     from soundwhere.types import Localisation
@@ -121,14 +121,14 @@ class Localiser:
         """The rate of analysis; a photo changes only with its sound."""
         return self.settings.fps if footage.info.duration_s else min(self.settings.fps, 1 / self.settings.hop_s)
 
-    def localisations(self, footage: Footage) -> Iterator[tuple[Portion, list[float], Localisation]]:
-        """What the network answers, portion by portion, before sources are followed over time.
+    def localisations(self, footage: Footage) -> Iterator[tuple[Chunk, list[float], Localisation]]:
+        """What the network answers, chunk by chunk, before sources are followed over time.
 
         Yields:
             B frames, the level of the sound around each, and the maps of all of them.
         """
         size = self._network_size(*footage.size)
-        read = portions(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size)
+        read = chunks(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size)
         with (
             closing(ahead(read)) as decoded,
             closing(spread(self._hear, decoded, self.workers)) as heard,
@@ -138,11 +138,11 @@ class Localiser:
 
     def _answers(self, footage: Footage) -> Iterator[Answer]:
         tracker, smoother = Tracker(), Smoother()
-        for portion, levels, found in self.localisations(footage):
+        for chunk, levels, found in self.localisations(footage):
             maps, confidence, embeddings = (
                 tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
             )
-            for row, (time_s, level) in enumerate(zip(portion.times_s, levels, strict=True)):
+            for row, (time_s, level) in enumerate(zip(chunk.times_s, levels, strict=True)):
                 audible = level >= self.settings.least_level_db
                 sure = audible & (confidence[row] >= self.settings.least_confidence)
                 order = tracker.order(time_s, maps[row], embeddings[row], sure)
@@ -155,37 +155,37 @@ class Localiser:
                 yield Answer(time_s, shown, surety, sounding, level, footage.size)
 
     @torch.inference_mode()
-    def _hear(self, portion: Portion) -> tuple[Portion, Windows]:
-        """Encode the windows of sound that are new in a portion."""
-        if not portion.sounds:
-            return portion, {}
-        waveforms = torch.from_numpy(np.stack(list(portion.sounds.values()))).to(self.device)
+    def _hear(self, chunk: Chunk) -> tuple[Chunk, Windows]:
+        """Encode the windows of sound that are new in a chunk."""
+        if not chunk.sounds:
+            return chunk, {}
+        waveforms = torch.from_numpy(np.stack(list(chunk.sounds.values()))).to(self.device)
         embeddings = self.model.hear(waveforms)
-        levels = portion.levels_db.values()
-        return portion, dict(zip(portion.sounds, zip(embeddings, levels, strict=True), strict=True))
+        levels = chunk.levels_db.values()
+        return chunk, dict(zip(chunk.sounds, zip(embeddings, levels, strict=True), strict=True))
 
     @torch.inference_mode()
-    def _forward(self, given: tuple[Portion, list[float], Tensor]) -> tuple[Portion, list[float], Localisation]:
-        """The answer for every frame of a portion."""
-        portion, levels, heard = given
-        features = self.model.see(portion.images.to(self.device))
-        if len(features) < len(portion.shown):
-            features = features[portion.shown]
-        return portion, levels, self.model.localise(features, heard, self.sources)
+    def _forward(self, given: tuple[Chunk, list[float], Tensor]) -> tuple[Chunk, list[float], Localisation]:
+        """The answer for every frame of a chunk."""
+        chunk, levels, heard = given
+        features = self.model.see(chunk.images.to(self.device))
+        if len(features) < len(chunk.shown):
+            features = features[chunk.shown]
+        return chunk, levels, self.model.localise(features, heard, self.sources)
 
     def _network_size(self, height: int, width: int) -> tuple[int, int]:
         side = self.model.config.frame_px
         return (side, side) if self.settings.squash else network_size(height, width, side, self.model.stride_px)
 
 
-def _with_sound(parts: Iterable[tuple[Portion, Windows]]) -> Iterator[tuple[Portion, list[float], Tensor]]:
+def _with_sound(parts: Iterable[tuple[Chunk, Windows]]) -> Iterator[tuple[Chunk, list[float], Tensor]]:
     """Portions, the level of the sound around each of their frames, and what is heard there."""
     heard: Windows = {}
-    for portion, fresh in parts:
+    for chunk, fresh in parts:
         latest = {max(heard): heard[max(heard)]} if heard else {}  # the only one that the next frames may share
         heard = {**latest, **fresh}
-        embeddings, levels = zip(*(heard[number] for number in portion.windows), strict=True)
-        yield portion, list(levels), torch.stack(embeddings)
+        embeddings, levels = zip(*(heard[number] for number in chunk.windows), strict=True)
+        yield chunk, list(levels), torch.stack(embeddings)
 
 
 def localise(

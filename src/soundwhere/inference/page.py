@@ -15,13 +15,13 @@ from string import Template
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.bench.plain_loop import plain_video
 from soundwhere.files import write_text
+from soundwhere.inference.browser_video import browser_video
 from soundwhere.inference.folder import list_files
 from soundwhere.inference.player import player_data
 
 if TYPE_CHECKING:
-    from soundwhere.bench.plain_loop import Plain
+    from soundwhere.inference.browser_video import BrowserVideo
     from soundwhere.inference.result import Result
 
 SCRIPTS: Final = ("heat.js", "timeline.js", "controls.js", "player.js")  # in this order
@@ -32,10 +32,10 @@ _TYPES: Final = {".webm": "video/webm"}
 def write_page(result: Result, folder: Path) -> None:
     """Write `index.html` for the outputs that are in the folder already, and `plain.mp4` if the clip is long."""
     with TemporaryDirectory(dir=folder, prefix=".plain.") as temporary:
-        put_page(player_data(result), plain_video(result.footage, Path(temporary)), folder)
+        put_page(player_data(result), browser_video(result.footage, Path(temporary)), folder)
 
 
-def put_page(data: dict[str, Any], plain: Plain, folder: Path) -> None:
+def put_page(data: dict[str, Any], plain: BrowserVideo, folder: Path) -> None:
     """As `write_page`, for data and a video that are there.
 
     Args:

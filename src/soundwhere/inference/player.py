@@ -14,7 +14,7 @@ import numpy as np
 from soundwhere import __version__
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.media.audio import timeline
-from soundwhere.media.video import clock
+from soundwhere.media.video import clock_span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,7 @@ def player_data(result: Result) -> dict[str, Any]:
     """Everything the player shows but the video and the files."""
     footage, settings = result.footage, result.settings
     whole = footage.start_s == 0 and footage.end_s >= footage.info.duration_s
-    part = "" if whole else f", {clock(footage.start_s)} to {clock(footage.end_s)} of it"
+    part = "" if whole else f", {clock_span(footage.start_s, footage.end_s, ' to ')} of it"
     return {
         "schema": SCHEMA,
         "version": __version__,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
+from soundwhere.files import parse_json
 from soundwhere.inference.export import FORMAT
 from soundwhere.methods.files import build, load_model, stored_config
 from soundwhere.methods.method import SEE
@@ -177,7 +177,10 @@ def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
     if about.get("format") != FORMAT:
         found = about.get("format", "no format in its metadata")
         raise CheckpointError(f"{path} is not a model of soundwhere ({found}).", "Export the model again.")
-    config = stored_config(json.loads(about["model"]), str(path))
+    try:
+        config = stored_config(parse_json(about["model"]), str(path))
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} does not say what its model is ({error}).", "Export the model again.") from error
     extractor = onnx.utils.Extractor(model)
 
     def extract(step: Step) -> bytes:

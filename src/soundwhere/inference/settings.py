@@ -32,12 +32,12 @@ class Settings:
     def __post_init__(self) -> None:
         if not 0 < self.fps <= 240:
             raise ConfigError(
-                f"{self.fps:g} analysed frames per second make no sense.", "Give --fps between 0 and 240."
+                f"{self.fps:g} is not a valid number of frames per second.", "Give --fps between 0 and 240."
             )
         if not 0 < self.hop_s <= constants.CLIP_S:
             raise ConfigError(
-                f"A hop of {self.hop_s:g} s between windows makes no sense.",
+                f"{self.hop_s:g} s is not a valid hop between windows of sound.",
                 f"Give --hop-s above 0 and at most {constants.CLIP_S:g}, the length of a window.",
             )
         if self.sources is not None and not 1 <= self.sources <= MOST_SOURCES:
-            raise ConfigError(f"{self.sources} sources make no sense.", f"Give --sources from 1 to {MOST_SOURCES}.")
+            raise ConfigError(f"{self.sources} sources are not possible.", f"Give --sources from 1 to {MOST_SOURCES}.")

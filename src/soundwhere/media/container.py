@@ -208,14 +208,14 @@ def check_file(path: Path) -> None:
     if not path.exists():
         raise MediaError(f"{path} does not exist.", "Check the spelling and the folder.")
     if not path.is_file():
-        raise MediaError(f"{path} is not a regular file.", "Copy it to a file first: reading needs to jump within it.")
+        raise MediaError(f"{path} is not a regular file.", "Copy it to a file first: it has to be read in any order.")
     if path.stat().st_size == 0:
         raise MediaError(f"{path} is empty (0 bytes).", "Download or copy it again.")
 
 
 def _unreadable(path: Path, error: Exception) -> MediaError:
     if isinstance(error, PermissionError):
-        return MediaError(f"{path} may not be read: permission denied.", "Ask its owner for permission.")
+        return MediaError(f"{path} cannot be read: permission denied.", "Ask its owner for permission.")
     with path.open("rb") as file:
         begins_as_mp4 = file.read(8)[4:] == b"ftyp"
     if begins_as_mp4:

@@ -50,7 +50,7 @@ def read_image(path: Path | str) -> Image:
         limit = f"{MOST_PIXELS // 1_000_000} megapixels"
         raise MediaError(f"{path} is larger than {limit}.", "Scale it down first.") from error
     except PermissionError as error:
-        raise MediaError(f"{path} may not be read: permission denied.", "Ask its owner for permission.") from error
+        raise MediaError(f"{path} cannot be read: permission denied.", "Ask its owner for permission.") from error
     except (OSError, SyntaxError, ValueError, EOFError) as error:  # what Pillow raises on damage
         raise MediaError(f"{path} is cut short or damaged ({error}).", "Download or copy it again.") from error
 

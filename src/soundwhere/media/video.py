@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Pictures = Iterator[tuple[float, Callable[[], Image]]]  # time, and the picture when it is wanted
 
+_LONG_S = 10.0  # a stretch of time this long is told in whole seconds
 _ROUNDING_S = 1e-3  # time stamps of some formats are rounded to the millisecond
 _MARGIN_S = 2 * _ROUNDING_S  # by which a picture counts as on display longer than it is, rather than be missed
 _SEEK_BEYOND_S = 5.0  # to reach a frame further ahead than this, jumping beats decoding what lies between
@@ -76,15 +77,29 @@ class Frame:
     image: Image
 
 
-def clock(time_s: float) -> str:
-    """A time as people write it.
+def clock(time_s: float, tenths: bool = False) -> str:
+    """A time as people write it, in whole seconds or to a tenth of a second.
 
-    >>> clock(42.3), clock(3725)
-    ('0:42', '1:02:05')
+    >>> clock(42.3), clock(3725), clock(59.96, tenths=True)
+    ('0:42', '1:02:05', '1:00.0')
     """
+    if tenths:
+        whole, tenth = divmod(round(10 * time_s), 10)
+        return f"{clock(whole)}.{tenth}"
     minutes, seconds = divmod(int(time_s), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def clock_span(start_s: float, end_s: float, between: str = "-") -> str:
+    """A stretch of time as people write it: to a tenth of a second where whole seconds would tell too little.
+
+    >>> clock_span(0, 42.3), clock_span(7.24, 8.4), clock_span(2, 2.03)
+    ('0:00-0:42', '0:07.2-0:08.4', '0:02.0-0:02.1')
+    """
+    if end_s - start_s >= _LONG_S:
+        return f"{clock(start_s)}{between}{clock(round(end_s))}"
+    return f"{clock(start_s, tenths=True)}{between}{clock(max(end_s, start_s + 0.1), tenths=True)}"
 
 
 def probe(path: Path | str) -> MediaInfo:
@@ -146,7 +161,7 @@ def stream_frames(
                 yield Frame(time_s, picture())
         return
     if not fps > 0:
-        raise ConfigError(f"{fps} frames per second make no sense.", "Give a number above 0.")
+        raise ConfigError(f"{fps} is not a valid number of frames per second.", "Give a number above 0.")
     count = math.ceil(((_end_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
     if end_s is None and start_s == 0:
         count = max(count, 1)  # a photo lasts no time and is still to be seen

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from soundwhere.config import MethodConfig
     from soundwhere.methods.method import Method
 
-METHODS: dict[str, str] = {
+METHODS: dict[str, str | Method] = {
     "scav": "soundwhere.methods.scav.method",
 }
-"""Modules by the family of method; each has a `METHOD`. To add one: docs/extending.md."""
+"""Methods by family: a module that has a `METHOD`, or the method itself. To add one: docs/extending.md."""
 
 NAMES: dict[str, str] = {
     "scav-r18": "scav",
@@ -44,7 +44,8 @@ def find_method(family: str, where: str = "") -> Method:
     if family not in METHODS:
         place = f"{where}: there" if where else "There"
         raise ConfigError(f"{place} is no method {family!r}.", f"Choose one of: {', '.join(METHODS)}.")
-    method: Method = importlib.import_module(METHODS[family]).METHOD
+    found = METHODS[family]
+    method: Method = importlib.import_module(found).METHOD if isinstance(found, str) else found
     return method
 
 
@@ -90,12 +91,12 @@ def base_config(section: dict[str, Any], where: str) -> MethodConfig:
     if isinstance(family, str):
         method = find_method(family, where)
         named: MethodConfig | None = method.named.get(name) if isinstance(name, str) else None
-        return named if named is not None else method.config()  # type: ignore[no-any-return] # a MethodConfig
+        return named if named is not None else method.config()
     return named_config(name if isinstance(name, str) else DEFAULT, where)
 
 
 def upgraded(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings in the sections of format 1 ([model], [loss], [data], [train]), of SCAV alone, moved to those of today."""
+    """Settings in the sections of format 1 ([model], [loss], [data], [train]: SCAV alone), in those of today."""
     sections = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
     old = [sections.pop(name) for name in ("model", "loss") if isinstance(sections.get(name), dict)]
     moved = {name: value for section in old for name, value in section.items()}

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save
 
 from soundwhere.config import from_dict, to_dict
 from soundwhere.errors import CheckpointError
-from soundwhere.files import atomic_path, make_folder, write_json
+from soundwhere.files import atomic_path, make_folder, parse_json, write_json
 from soundwhere.methods.catalogue import base_config, find_method, is_named
 
 if TYPE_CHECKING:
@@ -115,8 +115,9 @@ def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
             "Give a file written by `soundwhere train`, such as runs/NAME/best.safetensors.",
         )
     try:
-        settings, facts = json.loads(metadata.get("method") or metadata["model"]), json.loads(metadata["facts"])
-    except (KeyError, json.JSONDecodeError) as error:
+        settings = parse_json(metadata.get("method") or metadata["model"])
+        facts = dict(json.loads(metadata["facts"]))  # a loss among them may be NaN
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(
             f"{path} holds no readable configuration ({error}).", "Give a file written by `soundwhere train`."
         ) from error
@@ -125,11 +126,8 @@ def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
 
 def stored_config(settings: Any, where: str) -> MethodConfig:
     """A stored configuration; what it leaves out has the default of its method, whatever a name stands for today."""
-    if not isinstance(settings, dict):
-        raise CheckpointError(
-            f"{where} holds no readable configuration ({settings!r}).", "Give a file written by `soundwhere train`."
-        )
-    base = type(base_config({"family": "scav", **settings}, where))()
+    section = settings if isinstance(settings, dict) else {}  # what it is instead, `from_dict` says
+    base = type(base_config({"family": "scav", **section}, where))()
     return from_dict(type(base), settings, where, base)
 
 
@@ -151,7 +149,8 @@ def start_from(model: Network, path: Path) -> None:
     other = read_model(path)
     if other.config.family != model.config.family:
         raise CheckpointError(
-            f"{path} holds a model of the method {other.config.family!r}, but {model.config.family!r} is to be trained.",
+            f"{path} holds a model of the method {other.config.family!r}, "
+            f"but {model.config.family!r} is to be trained.",
             "Give a model of the same method, or leave out --from.",
         )
     try:
@@ -265,10 +264,10 @@ def _from_folder(path: Path, kind: type[Any] | None = None) -> Network:
 
 def _read_config(path: Path) -> MethodConfig:
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))["config"]
+        settings = parse_json(path.read_bytes())["config"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{path} describes no soundwhere model ({type(error).__name__}: {error}).",
+            f"{path} does not describe a soundwhere model ({type(error).__name__}: {error}).",
             f"Give a folder with {HUB_CONFIG} and {HUB_WEIGHTS} that `save_pretrained` wrote.",
         ) from error
     return stored_config(settings, str(path))

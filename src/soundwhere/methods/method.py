@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Pro
 import torch
 from torch import nn
 
-from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.methods.files import HubFormat
 from soundwhere.types import Localisation
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from soundwhere.config import Config, MethodConfig
     from soundwhere.data.features import Eye
+    from soundwhere.data.training_scenes import Needs
     from soundwhere.types import Batch
 
     Progress = Callable[[int, int], None]  # what is done, and what there is
@@ -164,6 +164,11 @@ class Network(HubFormat, nn.Module, ABC):
     def stride_px(self) -> int:
         """Pixels of a picture per cell."""
         return int(self.visual.stride)  # type: ignore[arg-type] # every visual encoder knows it
+
+    @property
+    def note(self) -> str:
+        """What a row of a table has to say about its answer, such as `same map twice`."""
+        return ""
 
     @property
     def device(self) -> torch.device:

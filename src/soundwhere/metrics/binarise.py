@@ -15,7 +15,7 @@ import torch
 
 from soundwhere.errors import ConfigError
 from soundwhere.metrics.functional import to_numpy
-from soundwhere.metrics.kernels import not_finite
+from soundwhere.metrics.kernels import flat, not_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 DEFAULT_RULE: Final = "minmax-0.5"
 _NUMBERED: Final = ("minmax", "max-fraction", "fixed", "top-area")
 _NAME: Final = re.compile(rf"(?P<kind>median|{'|'.join(_NUMBERED)})(-(?P<value>\d*\.?\d+))?(?P<strict>-strict)?")
-CONSTANT: Final = 1e-6  # a map whose range is a smaller share of its largest value is constant but for rounding
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,14 @@ def parse_rule(name: str) -> Rule:
 def binarise(maps: Tensor, rule: Rule | str = DEFAULT_RULE) -> Tensor:
     """Binarise each map over all its pixels.
 
-    A constant map has no min-max and binarises to nothing under `minmax`; the rounding errors that upsampling leaves on
-    it are no range either. Pixels that tie with the threshold of `median` or `top-area` are all kept (or, if strict,
-    all dropped), so the order of pixels does not matter. Boolean maps are masks already and are returned as they are.
+    Pixels that tie with the threshold of `median` or `top-area` are all kept (or, if strict, all dropped), so the order
+    of pixels does not matter. Those at the maximum are kept even then: of a saturated map, whose median is its maximum,
+    something is left, as in the peers' code. A flat map has no min-max and binarises to nothing under `minmax`, to
+    everything under `median` and `top-area`; rounding errors do not count as a range. Boolean maps are masks already
+    and are returned as they are.
 
     Args:
-        maps: Heatmaps, shape (..., H, W), higher where it sounds.
+        maps: Heatmaps, shape (..., H, W), any type of number, higher where it sounds.
         rule: A rule or its name.
 
     Returns:
@@ -93,27 +94,32 @@ def binarise(maps: Tensor, rule: Rule | str = DEFAULT_RULE) -> Tensor:
     if maps.dtype == torch.bool:
         return maps
     rule = parse_rule(rule) if isinstance(rule, str) else rule
-    heat = to_numpy(maps)
+    # thresholds lie between whole numbers
+    heat = to_numpy(maps if maps.is_floating_point() else maps.double())
     binary = np.empty(heat.shape, dtype=bool)
-    compare = np.greater if rule.strict else np.greater_equal
     for index in np.ndindex(heat.shape[:-2]):
-        compare(heat[index], _threshold(heat[index], rule), out=binary[index])
+        threshold, strict = _threshold(heat[index], rule)
+        compare = np.greater if strict else np.greater_equal
+        compare(heat[index], threshold, out=binary[index])
     return torch.from_numpy(binary)
 
 
-def _threshold(heat: NDArray[Any], rule: Rule) -> Any:
-    """The value that the pixels of one map are compared with, in its own type."""
+def _threshold(heat: NDArray[Any], rule: Rule) -> tuple[Any, bool]:
+    """The value that the pixels of one map are compared with, in its own type, and whether they must exceed it."""
     low, high = heat.min(), heat.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         raise not_finite()
     number = heat.dtype.type
     if rule.kind == "fixed":
-        return number(rule.value)
+        return number(rule.value), rule.strict
     if rule.kind == "max-fraction":
-        return high * number(rule.value)
+        return high * number(rule.value), rule.strict
+    even = flat(heat)
     if rule.kind == "minmax":
-        rounding = CONSTANT * max(abs(high), abs(low))
-        return low + number(rule.value) * (high - low) if high - low > rounding else number(np.inf)
+        return number(np.inf) if even else low + number(rule.value) * (high - low), rule.strict
+    if even:
+        return low, False
     # the peers' median is element N // 2 of the sorted pixels
     place = heat.size // 2 if rule.kind == "median" else heat.size - max(1, round(rule.value * heat.size))
-    return np.partition(heat, place, axis=None)[place]
+    threshold = np.partition(heat, place, axis=None)[place]
+    return threshold, rule.strict and threshold < high

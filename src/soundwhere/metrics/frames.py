@@ -42,13 +42,13 @@ def cut(maps: Tensor, grid: Grid) -> Tensor:
     """Maps (..., H, W) cut into their frames, row by row, shape (..., F, h, w).
 
     Raises:
-        DataError: The picture is no grid of equal frames.
+        DataError: The picture is not a grid of equal frames.
     """
     height, width = maps.shape[-2:]
     rows, columns = grid
     if height % rows or width % columns:
         raise DataError(
-            f"A map of {height} x {width} pixels is no grid of {rows} x {columns} equal frames.",
+            f"A map of {height} x {width} pixels is not a grid of {rows} x {columns} equal frames.",
             "Source-wise scoring needs a picture joined from frames of one size; use frame_wise for other pictures.",
         )
     cells = maps.reshape(*maps.shape[:-2], rows, height // rows, columns, width // columns)

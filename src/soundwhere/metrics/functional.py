@@ -40,11 +40,33 @@ def iou(binary: Tensor, truth: Tensor) -> Tensor:
     return _each(kernels.iou, binary, truth)
 
 
+def consensus_iou(binary: Tensor, agreement: Tensor) -> Tensor:
+    """Intersection over union with a truth that annotators agree on in part, as Flickr-SoundNet is scored.
+
+    Agreement that is hit, over all agreement and the active pixels on which there is none; 0 where both are empty. With
+    an agreement of 0 and 1 it is the plain IoU.
+
+    Args:
+        binary: Binarised prediction, shape (..., H, W), bool.
+        agreement: How far annotators agree on each pixel (there: boxes that hold it, divided by 2, at most 1),
+            broadcastable to it, in [0, 1].
+
+    Returns:
+        Shape (...), float64, in [0, 1].
+
+    Example:
+        >>> consensus_iou(torch.tensor([[True, True, True]]), torch.tensor([[0.5, 1.0, 0.0]]))
+        tensor(0.6000, dtype=torch.float64)
+    """
+    return _each(kernels.consensus_iou, binary, agreement.double())
+
+
 def average_precision(maps: Tensor, truth: Tensor) -> Tensor:
     """Average precision of the pixels of continuous maps; 0 where the truth is empty. CAP is its mean over pairs.
 
     The definition is scikit-learn's: each positive pixel contributes the precision at its own score, with all pixels of
-    an equal score let in together. Scores are compared as float32.
+    an equal score let in together. Scores are compared as float32, and all are equal in a map that is flat but for
+    rounding errors, such as a constant leaves that was upsampled.
 
     Args:
         maps: Heatmaps, shape (..., H, W), any floating type; boolean maps count as 0 and 1.
@@ -60,13 +82,14 @@ def average_precision(maps: Tensor, truth: Tensor) -> Tensor:
         >>> average_precision(torch.tensor([[0.9, 0.8, 0.1]]), torch.tensor([[True, False, True]]))
         tensor(0.8333, dtype=torch.float64)
     """
-    return _each(kernels.average_precision, maps, truth)
+    return _each(kernels.average_precision, kernels.settle(to_numpy(maps)), truth)
 
 
 def pointing_game(maps: Tensor, truth: Tensor) -> Tensor:
     """1 where the peak of a map lies on the truth, else 0; of several equal peaks, the share that does.
 
-    The share makes a constant map score what a blind guess would, whatever order its pixels are searched in.
+    The share makes a constant map score what a blind guess would, whatever order its pixels are searched in; rounding
+    errors are no peaks.
 
     Args:
         maps: Heatmaps, shape (..., H, W).
@@ -75,7 +98,7 @@ def pointing_game(maps: Tensor, truth: Tensor) -> Tensor:
     Returns:
         Shape (...), float64, in [0, 1].
     """
-    return _each(kernels.pointing_game, maps, truth)
+    return _each(kernels.pointing_game, kernels.settle(to_numpy(maps)), truth)
 
 
 def leakage(binary: Tensor, others: Tensor) -> Tensor:
@@ -89,6 +112,19 @@ def leakage(binary: Tensor, others: Tensor) -> Tensor:
         Shape (...), float64, in [0, 1].
     """
     return _each(kernels.leakage, binary, others)
+
+
+def dark_share(maps: Tensor, gate: float = 0.2) -> Tensor:
+    """Share of each map's pixels that do not exceed `gate`; over maps of absent classes, DSOL's "no-sounding area".
+
+    Args:
+        maps: Heatmaps, shape (..., H, W).
+        gate: Of the map's own values.
+
+    Returns:
+        Shape (...), float64, in [0, 1].
+    """
+    return (maps <= gate).double().mean((-2, -1))
 
 
 def auc_shares(ious: Tensor) -> Tensor:
@@ -117,8 +153,11 @@ def to_numpy(maps: Tensor) -> NDArray[Any]:
     return array
 
 
-def _each(kernel: Callable[[NDArray[Any], NDArray[Any]], float], first: Tensor, second: Tensor) -> Tensor:
+def _each(
+    kernel: Callable[[NDArray[Any], NDArray[Any]], float], first: Tensor | NDArray[Any], second: Tensor
+) -> Tensor:
     """A kernel of two maps for each of the maps (..., H, W), shape (...)."""
-    one, other = np.broadcast_arrays(to_numpy(first), to_numpy(second))
+    array = to_numpy(first) if isinstance(first, torch.Tensor) else first
+    one, other = np.broadcast_arrays(array, to_numpy(second))
     values = [kernel(one[index], other[index]) for index in np.ndindex(one.shape[:-2])]
     return torch.tensor(values, dtype=torch.float64).reshape(one.shape[:-2])

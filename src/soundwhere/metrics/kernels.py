@@ -14,13 +14,36 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Heat = NDArray[Any]
 
+FLAT: Final = 1e-5  # a map whose range is a smaller share of its largest value is flat: bicubic upsampling leaves 3e-6
 _INFINITY: Final = 0x7F800000  # the bits of infinity as float32; those of every NaN lie above
+
+
+def flat(heat: Heat) -> Mask:
+    """Which of the maps (..., h, w) are flat but for rounding errors, such as upsampling leaves; shape (...)."""
+    low, high = (extreme((-2, -1)).astype(np.float64) for extreme in (heat.min, heat.max))
+    even: Mask = high - low <= FLAT * np.maximum(abs(low), abs(high))
+    found: Mask = even & np.isfinite(low)
+    return found
+
+
+def settle(heat: Heat) -> Heat:
+    """Maps (..., h, w) in which those that are flat but for rounding errors are flat, so that these are not ranked."""
+    if heat.dtype == np.bool_ or not (even := flat(heat)).any():
+        return heat
+    return np.where(even[..., None, None], heat.max((-2, -1), keepdims=True), heat)
 
 
 def iou(binary: Mask, truth: Mask) -> float:
     """Intersection over union; 0 if both are empty."""
     shared = _count(binary & truth)
     return shared / max(_count(binary) + _count(truth) - shared, 1)
+
+
+def consensus_iou(binary: Mask, agreement: Heat) -> float:
+    """Agreement that is hit, over all agreement and the active pixels on which there is none."""
+    hit, missed = float(agreement[binary].sum()), float(agreement[~binary].sum())
+    alone = _count(binary & (agreement == 0))
+    return hit / (hit + missed + alone) if hit else 0.0
 
 
 def iou_table(binary: Mask, truth: Mask) -> NDArray[np.float64]:

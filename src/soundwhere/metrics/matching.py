@@ -33,7 +33,8 @@ def match(
     """Assign predictions to sources.
 
     Args:
-        quality: Quality (IoU) of each prediction for each source, shape (B, K, M).
+        quality: Quality (IoU) of each prediction for each source, shape (B, K, M); for `greedy`, NaN where a prediction
+            is empty.
         matching: `hungarian` (Eq. hungarian), `given` (prediction m answers for source m), or `greedy` (each prediction
             in turn takes the source it fits best; one that fits no free source takes none).
         policy: What to do for sources without a prediction; `greedy` always leaves them without.
@@ -99,10 +100,16 @@ def _assignments(predictions: int, sources: int) -> Tensor:
 
 
 def _greedy(quality: Tensor) -> Tensor:
-    """Each prediction in turn to the source it fits best; a source that is taken fits nothing any more."""
+    """Each prediction in turn to the source it fits best; a source that is taken fits nothing any more.
+
+    An empty prediction goes to a source that is taken, if there is one, and leaves the free ones to those after it: the
+    peers erase the truth of a source that is taken, and 0 / 0 comes first in their search for the best.
+    """
     chosen = torch.full((len(quality), quality.shape[2]), -1, dtype=torch.long, device=quality.device)
     for prediction in range(quality.shape[1]):
-        best = torch.where(chosen < 0, quality[:, prediction], 0.0).argmax(-1, keepdim=True)
+        own = quality[:, prediction]
+        taken = torch.where(own.isnan(), torch.inf, 0.0)
+        best = torch.where(chosen < 0, own.nan_to_num(0.0), taken).argmax(-1, keepdim=True)
         free = chosen.gather(1, best) < 0
         chosen.scatter_(1, best, torch.where(free, prediction, chosen.gather(1, best)))
     return chosen

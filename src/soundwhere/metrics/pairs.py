@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 LEVELS: Final = (0.1, 0.3, 0.5)
 """IoU levels x of CIoU@x that are printed."""
-Meaning = Literal["success", "scene-success", "mean-iou"]
-"""What CIoU@x means: the share of pairs whose IoU is at least x (the paper), the share of scenes whose mean IoU is at
-least x, or the mean IoU of maps binarised at x."""
+Meaning = Literal["success", "success-above", "scene-success", "mean-iou"]
+"""What CIoU@x means: the share of pairs whose IoU is at least x (the paper) or above it, the share of scenes whose mean
+IoU is at least x, or the mean IoU of maps binarised at x."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def figures(
         pairs = scene_means(pairs)
     columns = {
         "cap": pairs.ap,
-        **{f"ciou@{x:g}": pairs.iou if meaning == "mean-iou" else (pairs.iou >= x).double() for x in levels},
+        **{f"ciou@{x:g}": _reached(pairs.iou, x, meaning) for x in levels},
         "auc": auc_shares(pairs.iou),
         "mean_iou": pairs.iou,
         "pointing": pairs.pointing,
@@ -122,6 +122,13 @@ def figures(
     if pairs.ap.isnan().any():
         del columns["cap"]
     return pairs.scene, columns
+
+
+def _reached(ious: Tensor, level: float, meaning: Meaning) -> Tensor:
+    """What each IoU adds to CIoU@level, shape as `ious`, float64."""
+    if meaning == "mean-iou":
+        return ious
+    return (ious > level if meaning == "success-above" else ious >= level).double()
 
 
 def summarise(pairs: PairScores, levels: Sequence[float] = LEVELS, meaning: Meaning = "success") -> dict[str, float]:

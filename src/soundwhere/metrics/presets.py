@@ -7,17 +7,19 @@ of a protocol and are not repeated. A preset is changed with `dataclasses.replac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import torch
 from torch.nn import functional as F
 
 from soundwhere.errors import ConfigError, DataError
+from soundwhere.metrics import kernels
 from soundwhere.metrics.binarise import DEFAULT_RULE, binarise
 from soundwhere.metrics.frames import Grid, crop, crop_own, frame_of_source, pick
+from soundwhere.metrics.functional import to_numpy
 from soundwhere.metrics.pairs import LEVELS, Meaning, PairScores, concatenate, summarise
-from soundwhere.metrics.protocols import Precision, check_shapes, score_views
+from soundwhere.metrics.protocols import EmptyTruth, Precision, check_shapes, score_views
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,9 +42,12 @@ class Preset:
         upsampling: How a coarse map is brought to the size of the picture.
         align_corners: As in torch's interpolation.
         rule: Binarisation rule.
+        flat_is_empty: A map that is flat where it is compared has nothing on, whatever the rule.
         matching: How maps are given to sources.
         policy: What a source without a map of its own gets.
-        surplus_misses: Each map beyond the number of sources adds a pair that scores 0.
+        surplus_misses: Each map beyond the number of sources adds a pair that scores 0. Scenes may then have any number
+            of maps; everywhere else a surplus map lets the matching choose with the truth's help.
+        empty_truth: What a source counts as whose annotation is empty.
         precision: Which average precision CAP averages, if any.
         meaning: What CIoU@x means.
         levels: The x of CIoU@x that are reported.
@@ -56,17 +61,24 @@ class Preset:
     upsampling: Literal["bilinear", "bicubic"] = "bilinear"
     align_corners: bool = False
     rule: str = DEFAULT_RULE
+    flat_is_empty: bool = False
     matching: Matching = "hungarian"
     policy: Policy = "repeat"
     surplus_misses: bool = False
+    empty_truth: EmptyTruth = "miss"
     precision: Precision | None = "continuous"
     meaning: Meaning = "success"
     levels: tuple[float, ...] = LEVELS
 
 
 _PRESETS: Final = (
-    Preset("scav", "SCAV (ECCV 2026), frame-wise", "The rule is not in the paper; its numbers fit minmax-0.5."),
-    Preset("scav-source-wise", "SCAV (ECCV 2026), appendix, source-wise", domain="cropped"),
+    Preset(
+        "scav",
+        "SCAV (ECCV 2026), frame-wise",
+        "The rule is not in the paper; its numbers fit minmax-0.5.",
+        empty_truth="left-out",
+    ),
+    Preset("scav-source-wise", "SCAV (ECCV 2026), appendix, source-wise", domain="cropped", empty_truth="left-out"),
     Preset(
         "lvs",
         "LVS (CVPR 2021), hche11/Localizing-Visual-Sounds-the-Hard-Way",
@@ -85,6 +97,30 @@ _PRESETS: Final = (
         levels=(0.5,),
     ),
     Preset(
+        "slavc",
+        "SLAVC (NeurIPS 2022), stoneMo/SLAVC",
+        "Made for one source in one frame. Maps are cosines c as (c + 1) / 2. A clip without boxes is a negative.",
+        upsampling="bicubic",
+        align_corners=True,
+        rule="fixed-0.5",
+        empty_truth="left-out",
+        precision=None,
+        meaning="success-above",
+        levels=(0.5,),
+    ),
+    Preset(
+        "slavc-relative",
+        "SLAVC (NeurIPS 2022), stoneMo/SLAVC, --relative_prediction",
+        "As slavc, with each map's median as threshold.",
+        upsampling="bicubic",
+        align_corners=True,
+        rule="median",
+        empty_truth="left-out",
+        precision=None,
+        meaning="success-above",
+        levels=(0.5,),
+    ),
+    Preset(
         "avgn",
         "AVGN (CVPR 2023), stoneMo/AVGN, validate_multi",
         "The model sees one source's frame at a time. PIAP takes the binarised map as truth and the truth as score.",
@@ -94,15 +130,18 @@ _PRESETS: Final = (
         rule="median",
         matching="given",
         precision="swapped",
+        meaning="success-above",
         levels=(0.1, 0.3),
     ),
     Preset(
         "noprior",
         "NoPrior (CVPR 2024), VisualAIKHU/NoPrior_MultiSSL",
-        "Each map in turn takes the frame it fits best. Average precision is that of the binarised map.",
+        "Each map in turn takes the frame it fits best; a scene may have any number of maps, missing and surplus ones "
+        "being misses. Average precision is that of the binarised map.",
         domain="frame",
         upsampling="bicubic",
         rule="median-strict",
+        flat_is_empty=True,
         matching="greedy",
         policy="zero",
         surplus_misses=True,
@@ -130,6 +169,16 @@ _PRESETS: Final = (
         levels=(0.3, 0.5),
     ),
     Preset(
+        "coarse-to-fine",
+        "CoarseToFine (ECCV 2020), shvdiwnkozbw/Multi-Source-Sound-Localization, AudioSet",
+        "Maps are per class, so their order is known. An IoU is first averaged over the sources of a scene.",
+        rule="max-fraction-0.1-strict",
+        matching="given",
+        precision=None,
+        meaning="scene-success",
+        levels=(0.5,),
+    ),
+    Preset(
         "t-vsl",
         "T-VSL (CVPR 2024), enyac-group/T-VSL",
         "0.3 is where maps are binarised; CIoU@0.3 is then the mean IoU. The order of the maps is known from class "
@@ -142,7 +191,7 @@ _PRESETS: Final = (
     ),
     Preset(
         "jsa",
-        "JSA (CVPR 2024), joint slot attention, InhoKim429",
+        "JSA (CVPR 2025), joint slot attention, InhoKim429",
         "Made for one source in one frame.",
         upsampling="bicubic",
         rule="minmax-0.6",
@@ -176,7 +225,7 @@ def score(maps: Tensor, truth: Tensor, preset: Preset, grid: Grid = (1, 2), scen
         scenes: Numbers of the scenes, shape (B,), int64; 0, 1 .. by default.
 
     Returns:
-        One row per source with a mask, and one per surplus map if the preset counts those.
+        One row per source that counts, and one per surplus map if the preset counts those.
 
     Raises:
         DataError: The shapes do not fit, or a map holds NaN or infinity.
@@ -204,6 +253,8 @@ def score(maps: Tensor, truth: Tensor, preset: Preset, grid: Grid = (1, 2), scen
         views = pick(maps, frames) if single_frames else crop(maps, frames, grid)
         cropped = preset.domain == "cropped"
         binary = crop(binarise(maps, preset.rule), frames, grid) if cropped else binarise(views, preset.rule)
+    if preset.flat_is_empty and views.dtype != torch.bool:
+        binary &= torch.from_numpy(~kernels.flat(to_numpy(views)))[..., None, None]
     pairs = score_views(
         views,
         binary,
@@ -211,13 +262,12 @@ def score(maps: Tensor, truth: Tensor, preset: Preset, grid: Grid = (1, 2), scen
         matching=preset.matching,
         policy=preset.policy,
         precision=preset.precision,
-        scenes=scenes,
+        empty_truth=preset.empty_truth,
     )
-    surplus = maps.shape[1] - truth.shape[1]
-    if not preset.surplus_misses or surplus <= 0:
-        return pairs
-    numbers = torch.arange(len(truth), device=truth.device) if scenes is None else scenes
-    return concatenate([pairs, _misses(numbers.repeat_interleave(surplus))])
+    if preset.surplus_misses:
+        surplus = (maps.shape[1] - torch.bincount(pairs.scene, minlength=len(truth))).clamp_min(0)
+        pairs = concatenate([pairs, _misses(torch.arange(len(truth)).repeat_interleave(surplus))])
+    return pairs if scenes is None else replace(pairs, scene=scenes.cpu()[pairs.scene])
 
 
 def summarise_as(pairs: PairScores, preset: Preset) -> dict[str, float]:
@@ -226,12 +276,20 @@ def summarise_as(pairs: PairScores, preset: Preset) -> dict[str, float]:
 
 
 def upsample(maps: Tensor, size: tuple[int, int], preset: Preset) -> Tensor:
-    """Maps (..., h, w) at `size`, interpolated as the preset does; maps of that size already are left alone."""
+    """Maps (..., h, w) at `size`, interpolated as the preset does; maps of that size already are left alone.
+
+    The peers interpolate in float32, whose rounding decides which pixels tie with a threshold, and so does this. But
+    where a map is flat, rounding would rank pixels that are equal: there, they keep the value of their cell.
+    """
     if maps.shape[-2:] == size or maps.dtype == torch.bool:
         return maps
-    flat = maps.flatten(0, -3)[:, None]
-    resized = F.interpolate(flat, size=size, mode=preset.upsampling, align_corners=preset.align_corners)
-    return resized.reshape(*maps.shape[:-2], *size)
+    cells = maps.flatten(0, -3)[:, None].float()
+    resized, exact = (
+        F.interpolate(each, size=size, mode=preset.upsampling, align_corners=preset.align_corners).float()
+        for each in (cells, cells.double())
+    )
+    own = F.interpolate(cells, size=size, mode="nearest-exact")
+    return torch.where(exact == own, own, resized).reshape(*maps.shape[:-2], *size)
 
 
 def _misses(scene: Tensor) -> PairScores:

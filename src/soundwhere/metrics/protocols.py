@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Precision = Literal["continuous", "binary", "swapped"]
 """Average precision of the map, of the binarised map, or of the truth as a score for the binarised map."""
+EmptyTruth = Literal["left-out", "miss"]
+"""A source with an empty mask (a broken annotation) is left out, or nothing answers it: every map scores 0 on it."""
 
 
 def frame_wise(
@@ -89,12 +91,13 @@ def score_views(
     matching: Matching = "hungarian",
     policy: Policy = "repeat",
     precision: Precision | None = "continuous",
+    empty_truth: EmptyTruth = "left-out",
     scenes: Tensor | None = None,
 ) -> PairScores:
     """Match predictions to sources and score the matched pairs.
 
     Assignments of equal total IoU are told apart by their average precision, so that the order of the maps never
-    matters to `hungarian`.
+    matters to `hungarian`. A map that is flat but for rounding errors ranks no pixel above another.
 
     Args:
         views: Map k as it is compared with source m, shape (B, K, M, h, w), or (B, K, 1, h, w) if the same for all.
@@ -103,21 +106,25 @@ def score_views(
         matching: How predictions are given to sources.
         policy: What to do when K < M.
         precision: Which average precision; none leaves `ap` NaN.
+        empty_truth: What a source with an empty mask counts as.
         scenes: Numbers of the scenes, shape (B,).
 
     Returns:
-        One row per source with a mask.
+        One row per source that counts.
     """
-    heat, masks, own = to_numpy(views), to_numpy(binary), to_numpy(truth)
+    heat, masks, own = kernels.settle(to_numpy(views)), to_numpy(binary), to_numpy(truth)
     quality = torch.from_numpy(np.stack([kernels.iou_table(*each) for each in zip(masks, own, strict=True)]))
     present, union = own.any((-2, -1)), np.logical_or.reduce(own, axis=1)
+    counted = present if empty_truth == "left-out" else np.ones_like(present)
 
     def precisions(tied: Tensor) -> Tensor:
         # indexed by numpy: torch would wake all its threads for a small copy
         return average_precision(torch.from_numpy(heat[tied.numpy()]), torch.from_numpy(own[tied.numpy(), None]))
 
-    # an absent source must not take a prediction from a present one
-    usable = quality.masked_fill(torch.from_numpy(~present)[:, None], -1.0)
+    # a source that is left out must not take a prediction from another
+    usable = quality.masked_fill(torch.from_numpy(~counted)[:, None], -1.0)
+    if matching == "greedy":
+        usable = usable.masked_fill(torch.from_numpy(~masks.any((-2, -1))), torch.nan)
     chosen = match(usable, matching, policy, precisions).tolist()
 
     def row(scene: int, source: int) -> tuple[float, ...]:
@@ -136,7 +143,7 @@ def score_views(
             kernels.leakage(masks[view], union[scene] > mine),  # where only others are
         )
 
-    return PairScores.from_rows([row(scene, source) for scene, source in np.argwhere(present).tolist()], scenes)
+    return PairScores.from_rows([row(scene, source) for scene, source in np.argwhere(counted).tolist()], scenes)
 
 
 def _precision(

@@ -99,7 +99,7 @@ def _warnings(benchmark: str, preset: Preset, scenes: int, rows: list[Published]
     if other:
         found.append(
             f"Warning: {len(other)} of {len(rows)} published rows were scored in another way than {preset.name} and "
-            f"are marked (!): {', '.join(dict.fromkeys(other))}. They are no ranking with ours."
+            f"are marked (!): {', '.join(dict.fromkeys(other))}. They cannot be ranked against ours."
         )
     if preset.name == "scav":
         found.append("SCAV does not say how maps are binarised; minmax-0.5 fits its numbers.")

@@ -41,7 +41,7 @@ def similarity_map(features: Tensor, embedding: Tensor, kind: Kind = "cosine") -
 
 
 def normalise_range(maps: Tensor) -> Tensor:
-    """Stretch each map (B, ...) to [0, 1] (step 4 of the paper's Algorithm 1); a constant map becomes 0.5 everywhere."""
+    """Stretch each map (B, ...) to [0, 1] (Algorithm 1, step 4); a constant map becomes 0.5 everywhere."""
     cells = maps.flatten(1)
     low, high = cells.amin(1, keepdim=True), cells.amax(1, keepdim=True)
     spread = high - low

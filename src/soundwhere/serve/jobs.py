@@ -1,7 +1,8 @@
 """Clips that were asked for, in the order they came, each with a folder of its own.
 
 A job's folder is named by a random number and holds `job.json`, the upload if there is one, and what was found. What
-`job.json` says survives the server: a job that was being worked on when it stopped waits again when it starts.
+`job.json` says survives the server. It is written when a job comes in and when it is over: one that was being worked on
+when the server stopped waits again when it starts.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.errors import DataError, SoundwhereError
-from soundwhere.files import make_folder, write_json
+from soundwhere.errors import DataError, OutputError, SoundwhereError
+from soundwhere.files import make_folder, output_error, parse_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ class Jobs:
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = make_folder(root)
+        self._root = _make(root)
         self._changed = Condition()
         self._jobs: dict[str, Job] = {}
         _sweep(root)  # uploads that were cut short
@@ -100,7 +101,7 @@ class Jobs:
 
     def begin_upload(self) -> Path:
         """A folder for an upload that is on its way; it becomes a job with `add`, or vanishes with the next start."""
-        return make_folder(self._root / f".{secrets.token_hex(8)}")
+        return _make(self._root / f".{secrets.token_hex(8)}")
 
     def add(self, name: str, clip: Path, folder: Path | None = None) -> Job:
         """Put a clip at the end of the queue.
@@ -108,15 +109,24 @@ class Jobs:
         Args:
             name: What people call it.
             clip: Where it is.
-            folder: What `begin_upload` gave, if the clip is in it.
+            folder: What `begin_upload` gave, if the clip is in it; it is gone afterwards in any case.
+
+        Raises:
+            OutputError: The job cannot be written down, and was not taken.
         """
         job = Job(secrets.token_hex(8), name, str(clip.absolute()), time.time())
-        if folder is not None:
-            folder.replace(self.folder(job))
-            job = replace(job, clip=str((self.folder(job) / clip.name).absolute()))
-        make_folder(self.folder(job))
+        try:
+            if folder is not None:
+                folder.replace(self.folder(job))
+                job = replace(job, clip=str((self.folder(job) / clip.name).absolute()))
+            self._write(job)
+        except (OSError, OutputError) as error:
+            for left in (folder, self.folder(job)):
+                if left is not None:
+                    shutil.rmtree(left, ignore_errors=True)
+            raise work_error(self.folder(job), error) from error
         with self._changed:
-            self._keep(job)
+            self._jobs[job.id] = job
             self._changed.notify_all()
         return job
 
@@ -128,19 +138,23 @@ class Jobs:
             if not waiting:
                 return None
             job = replace(min(waiting, key=lambda job: (job.created_s, job.id)), state="working")
-            self._keep(job)
+            self._jobs[job.id] = job
             return job
 
     def update(self, number: str, **changes: Any) -> None:
-        """Note how a job goes, unless it was cancelled or removed meanwhile."""
+        """Note how a job goes, unless it was cancelled or removed meanwhile.
+
+        Raises:
+            OutputError: That it is over cannot be written down. It is over until the server stops, and begins again
+                with the next start.
+        """
         with self._changed:
             job = self._jobs.get(number)
             if job is None or job.state not in ACTIVE:
                 return
-            if "state" in changes:
-                self._keep(replace(job, **changes))
-            else:  # progress is not worth a file
-                self._jobs[number] = replace(job, **changes)
+            self._jobs[number] = job = replace(job, **changes)
+            if job.state not in ACTIVE:  # all else is not worth a file
+                self._write(job)
 
     def cancel(self, number: str) -> Job:
         """Cancel a job that waits or is being worked on; others stay as they are."""
@@ -151,10 +165,15 @@ class Jobs:
     def remove(self, number: str) -> None:
         """Forget a job and all that was found; a clip that was not uploaded stays where it is."""
         job = self.get(number)
-        with self._changed:
-            del self._jobs[number]
         gone = self.folder(job).with_name(f".{job.id}")
-        self.folder(job).replace(gone)  # at once, however long the rest takes
+        try:
+            self.folder(job).replace(gone)  # at once, however long the rest takes
+        except FileNotFoundError:  # somebody was faster
+            pass
+        except OSError as error:
+            raise work_error(self.folder(job), error) from error
+        with self._changed:
+            self._jobs.pop(number, None)
         shutil.rmtree(gone, ignore_errors=True)
 
     def place(self, job: Job) -> int:
@@ -162,9 +181,25 @@ class Jobs:
         before = (other for other in self.all() if other.state in ACTIVE and other.id != job.id)
         return sum((other.created_s, other.id) < (job.created_s, job.id) for other in before)
 
-    def _keep(self, job: Job) -> None:
-        self._jobs[job.id] = job
-        write_json(self.folder(job) / "job.json", asdict(job))
+    def _write(self, job: Job) -> None:
+        text = json.dumps(asdict(job), indent=2)  # in ASCII, because a path may hold what is not text
+        try:
+            write_text(self.folder(job) / "job.json", text + "\n")
+        except OutputError as error:
+            raise work_error(self.folder(job), error) from error
+
+
+def work_error(path: Path, error: OSError | OutputError) -> OutputError:
+    """Why something in the work folder cannot be written, and which option chooses another one."""
+    told = error if isinstance(error, OutputError) else output_error(path, error)
+    return OutputError(told.message, told.remedy.replace("--out", "--work"))
+
+
+def _make(folder: Path) -> Path:
+    try:
+        return make_folder(folder)
+    except OutputError as error:
+        raise work_error(folder, error) from error
 
 
 def _read(folder: Path) -> Job | None:
@@ -172,7 +207,7 @@ def _read(folder: Path) -> Job | None:
     if not _ID.fullmatch(folder.name):
         return None
     try:
-        stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        stored = parse_json((folder / "job.json").read_bytes())
         job = Job(**{field.name: stored[field.name] for field in fields(Job)})
     except (OSError, ValueError, KeyError, TypeError):
         return None

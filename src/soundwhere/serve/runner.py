@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
 import sys
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from soundwhere.errors import ConfigError
+from soundwhere.errors import ConfigError, OutputError, SoundwhereError
+from soundwhere.inference.pool import Died, Told, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
+    from soundwhere.inference.pool import Tell
     from soundwhere.serve.jobs import Job, Jobs
 
+    Order = tuple[Job, Path]
+    """A job and its folder."""
+
+    Answers = Callable[[Order], dict[str, Any]]
+    """Does a job; returns what is then to be noted about it."""
+
 _LOOK_S = 0.5  # how often a runner without work looks whether it should end
-_PATIENCE_S = 5.0  # for a worker to remove its partial files
-
-
-def worker_command(options: dict[str, Any]) -> list[str]:
-    """How the worker is started; options are those of `Localiser`."""
-    return [sys.executable, "-m", "soundwhere.serve.worker", json.dumps(options)]
+_PATIENCE_S = 30.0  # for the runner to end after its worker has
 
 
 class Runner(Thread):
@@ -32,18 +33,24 @@ class Runner(Thread):
 
     Args:
         jobs: Where jobs come from.
-        command: Starts a worker.
+        make: Makes what does jobs, in a process of its own. It first tells `model`, the name of the model; during a
+            job it tells `stage`, `done` and `total`.
         useless: Called once if a worker says that it cannot do any job, after which the runner ends.
 
     Attributes:
         model: The name of the model, once a worker has loaded it.
     """
 
-    def __init__(self, jobs: Jobs, command: list[str], useless: Callable[[ConfigError], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        make: Callable[[Tell], Answers],
+        useless: Callable[[SoundwhereError], None] = lambda _: None,
+    ) -> None:
         super().__init__(name="runner", daemon=True)
-        self._jobs, self._command, self._useless = jobs, command, useless
+        self._jobs, self._make, self._useless = jobs, make, useless
         self._lock = Lock()
-        self._worker: subprocess.Popen[str] | None = None
+        self._worker: Worker[Order, dict[str, Any]] | None = None
         self._job: Job | None = None
         self._stopping = False
         self.model = ""
@@ -60,13 +67,15 @@ class Runner(Thread):
 
     def cancel(self, number: str) -> None:
         """Cancel a job; if it is being worked on, the worker ends."""
-        self._jobs.cancel(number)
-        with self._lock:
-            worker = self._worker if self._job is not None and self._job.id == number else None
+        try:
+            self._jobs.cancel(number)
+        finally:  # it is cancelled even if that cannot be written down
+            with self._lock:
+                worker = self._worker if self._job is not None and self._job.id == number else None
+                if worker is not None:
+                    worker.ask_to_end()
             if worker is not None:
-                worker.terminate()
-        if worker is not None:
-            _end(worker)
+                worker.end()
 
     def stop(self) -> None:
         """End the worker and the runner; the job at hand waits for the next start."""
@@ -74,76 +83,66 @@ class Runner(Thread):
         with self._lock:
             worker = self._worker
         if worker is not None:
-            _end(worker)
+            worker.end()
         if self.is_alive():
-            self.join(2 * _PATIENCE_S)
+            self.join(_PATIENCE_S)
 
-    def _ready(self) -> subprocess.Popen[str] | None:
+    def _ready(self) -> Worker[Order, dict[str, Any]] | None:
         """A worker that can take a job: the one at hand, or a new one; none if there can be none."""
-        if self._worker is not None and self._worker.poll() is None:
+        if self._worker is not None and self._worker.alive:
             return self._worker
-        worker = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", start_new_session=True
-        )
-        with self._lock:
-            self._worker = worker
-        if self._stopping:  # it came after `stop` had looked
-            _end(worker)
-            return None
-        news = _hear(worker)
-        if news.get("ready"):
-            self.model = news["model"]
-            return worker
+        try:
+            worker = Worker(self._make)
+            with self._lock:
+                self._worker = worker
+            if self._stopping:  # it came after `stop` had looked
+                worker.end()
+                return None
+            first = worker.hear()
+            if isinstance(first, Told):
+                self.model = first.news["model"]
+                return worker
+            problem: SoundwhereError = ConfigError(
+                "The process that localises did not start.", "Its error message is printed above."
+            )
+        except SoundwhereError as error:
+            problem = error
         if not self._stopping:
-            message = news.get("error", "The process that localises does not start.")
-            self._useless(ConfigError(message, news.get("remedy", "Its complaint stands above.")))
+            self._useless(problem)
         return None
 
-    def _do(self, job: Job, worker: subprocess.Popen[str]) -> None:
+    def _do(self, job: Job, worker: Worker[Order, dict[str, Any]]) -> None:
         with self._lock:
             self._job = job
-        order = {"clip": job.clip, "folder": str(self._jobs.folder(job)), "name": job.name}
-        with contextlib.suppress(BrokenPipeError):  # it is heard below that the worker has ended
-            assert worker.stdin is not None
-            worker.stdin.write(json.dumps(order) + "\n")
-            worker.stdin.flush()
-        if not self._wanted(job):  # cancelled before `cancel` could know who has it
-            _end(worker)
-        while "stage" in (news := _hear(worker)):
-            self._jobs.update(job.id, stage=news["stage"], done=news["done"], total=news["total"])
+        # what was cancelled before `cancel` could know who has it is not begun
+        heard = self._have_done(job, worker) if self._wanted(job) else Died(None)
         with self._lock:
             self._job = None
         if not self._wanted(job):
-            _end(worker)  # before the next job, which might otherwise be hit by what was meant for this one
-        elif news.get("finished"):
-            self._jobs.update(job.id, state="done", stage="")
-        elif news.get("failed"):
-            self._jobs.update(job.id, state="failed", stage="", error=news["error"], remedy=news["remedy"])
+            worker.end()  # before the next job, which might otherwise be hit by what was meant for this one
+        elif not isinstance(heard, Died):
+            self._note(job, **heard)
         elif self._stopping:
-            self._jobs.update(job.id, state="waiting", stage="", done=0, total=0)
+            self._note(job, state="waiting", stage="", done=0, total=0)
         else:
-            code = worker.wait()
-            what = f"The process that worked on {job.name} ended with {code}."
-            remedy = "The memory may not be enough, or the file is damaged: try a shorter piece of it."
-            self._jobs.update(job.id, state="failed", stage="", error=what, remedy=remedy)
+            what = f"The process that worked on {job.name} ended with {heard.code}."
+            remedy = "There may not be enough memory, or the file is damaged: try a shorter part of it."
+            self._note(job, state="failed", stage="", error=what, remedy=remedy)
+
+    def _have_done(self, job: Job, worker: Worker[Order, dict[str, Any]]) -> Died | dict[str, Any]:
+        worker.give((job, self._jobs.folder(job)))
+        while True:
+            heard = worker.hear()
+            if not isinstance(heard, Told):
+                return heard
+            self._jobs.update(job.id, **heard.news)
+
+    def _note(self, job: Job, **changes: Any) -> None:
+        """Note what became of a job; that it cannot be written down costs neither the job nor those behind it."""
+        try:
+            self._jobs.update(job.id, **changes)
+        except OutputError as error:
+            print(f"soundwhere: {job.name}: {error}", file=sys.stderr, flush=True)
 
     def _wanted(self, job: Job) -> bool:
         return any(other.id == job.id and other.state == "working" for other in self._jobs.all())
-
-
-def _hear(worker: subprocess.Popen[str]) -> dict[str, Any]:
-    """The next news of a worker; nothing if it has ended."""
-    assert worker.stdout is not None
-    line = worker.stdout.readline()
-    news: dict[str, Any] = json.loads(line) if line.endswith("\n") else {}
-    return news
-
-
-def _end(worker: subprocess.Popen[str]) -> None:
-    """End a worker, kindly first."""
-    worker.terminate()
-    try:
-        worker.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        worker.kill()
-        worker.wait()

@@ -11,6 +11,7 @@ import secrets
 import socket
 import zipfile
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
@@ -23,11 +24,11 @@ from starlette.requests import ClientDisconnect
 
 from soundwhere import __version__
 from soundwhere.errors import ConfigError, SoundwhereError
-from soundwhere.files import output_error
 from soundwhere.inference.folder import list_files
 from soundwhere.media.container import VIDEO_SUFFIXES
-from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name
-from soundwhere.serve.runner import Runner, worker_command
+from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name, work_error
+from soundwhere.serve.runner import Runner
+from soundwhere.serve.worker import make_worker
 from soundwhere.web import LOOPBACK, Guard, make_application
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _add_door(app: FastAPI, key: str) -> None:
     @app.get("/enter")
     def enter(given: Annotated[str, Query(alias="key")] = "") -> Response:
         if not secrets.compare_digest(given.encode(), key.encode()):
-            raise HTTPException(401, "This link is not, or no longer, valid.")
+            raise HTTPException(401, "This link is not valid, or no longer valid.")
         answer = RedirectResponse("/", 303)
         answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
         return answer
@@ -157,7 +158,7 @@ def _add_uploads(app: FastAPI, jobs: Jobs, limit_bytes: int) -> None:
         except ClientDisconnect as error:  # somebody thought better of it
             raise HTTPException(400, "The upload was interrupted.") from error
         except OSError as error:
-            raise output_error(folder, error) from error
+            raise work_error(folder, error) from error
         finally:
             _discard(folder)
 
@@ -179,11 +180,17 @@ def _add_results(app: FastAPI, jobs: Jobs) -> None:
         folder = jobs.folder(job) / RESULT
         if job.state != "done" or not folder.is_dir():
             raise MissingError(f"{job.name} is not localised yet.", "Wait until it is done.")
-        return job, folder, [*list_files(folder), {"name": _PAGE, "bytes": _size(folder / _PAGE)}]
+        page = [{"name": _PAGE, "bytes": _size(folder / _PAGE)}] if (folder / _PAGE).is_file() else []
+        return job, folder, [*list_files(folder), *page]
 
     def player(number: str) -> dict[str, Any]:
         job, _, _ = finished(number)
-        data: dict[str, Any] = json.loads((jobs.folder(job) / PLAYER).read_text(encoding="utf-8"))
+        try:
+            data: dict[str, Any] = json.loads((jobs.folder(job) / PLAYER).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise MissingError(
+                f"The result of {job.name} is damaged.", "Remove it and localise the clip again."
+            ) from error
         return data
 
     @app.get("/api/jobs/{number}/player")
@@ -198,31 +205,32 @@ def _add_results(app: FastAPI, jobs: Jobs) -> None:
 
     @app.get("/api/jobs/{number}/video")
     def video(number: str) -> FileResponse:
-        path = Path(player(number)["plain"])
-        if not path.is_file():
-            raise MissingError("The clip was moved away.", "Put it back, or localise it again.")
-        return FileResponse(path)
+        return _file(Path(player(number)["plain"]), "The clip is no longer where it was.")
 
     @app.get("/api/jobs/{number}/picture")
     def picture(number: str) -> FileResponse:
         _, folder, _ = finished(number)
-        return FileResponse(folder / "overlay.png")
+        return _file(folder / "overlay.png", "The overlay is no longer there.")
 
     @app.get("/api/jobs/{number}/files/{name:path}")
     def file(number: str, name: str) -> FileResponse:
         job, folder, files = finished(number)
         if name not in {file["name"] for file in files}:
             raise MissingError("There is no such file.", "Reload the page.")
-        return FileResponse(folder / name, filename=f"{Path(job.name).stem}-{Path(name).name}")
+        return _file(folder / name, f"{name} is no longer there.", filename=f"{Path(job.name).stem}-{Path(name).name}")
 
     @app.get("/api/jobs/{number}/everything")
     def everything(number: str) -> FileResponse:
         job, folder, files = finished(number)
         path = jobs.folder(job) / f".{secrets.token_hex(6)}.zip"
         stem = Path(job.name).stem
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:  # videos and pictures are compressed already
-            for file in files:
-                archive.write(folder / file["name"], f"{stem}.soundwhere/{file['name']}")
+        try:
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:  # most of it is compressed already
+                for file in files:
+                    archive.write(folder / file["name"], f"{stem}.soundwhere/{file['name']}")
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise work_error(path, error) from error
         return FileResponse(path, filename=f"{stem}.soundwhere.zip", background=BackgroundTask(path.unlink))
 
 
@@ -230,6 +238,12 @@ def view(jobs: Jobs, job: Job) -> dict[str, Any]:
     """What the page is told about a job: nothing about where it is."""
     told = ("id", "name", "created_s", "state", "stage", "done", "total", "error", "remedy")
     return {**{name: getattr(job, name) for name in told}, "before": jobs.place(job) if job.state == "waiting" else 0}
+
+
+def _file(path: Path, otherwise: str, **options: Any) -> FileResponse:
+    if not path.is_file():
+        raise MissingError(otherwise, "Put it back, or localise the clip again.")
+    return FileResponse(path, **options)
 
 
 def _too_large(limit_bytes: int) -> TooLargeError:
@@ -282,20 +296,20 @@ def serve(
         ready: Called with the address of the page once the port is taken.
 
     Raises:
-        ConfigError: The port cannot be had, the model cannot be loaded, or others could come in without a key.
+        ConfigError: The port cannot be used, the model cannot be loaded, or others could come in without a key.
     """
     import uvicorn
 
     if host not in LOOPBACK and not key:
         raise ConfigError(f"On {host} others could reach your clips without a key.", "Leave out --host.")
-    complaints: list[ConfigError] = []
+    complaints: list[SoundwhereError] = []
 
-    def useless(error: ConfigError) -> None:
+    def useless(error: SoundwhereError) -> None:
         complaints.append(error)
         server.should_exit = True
 
     listener = _listen(host, port)
-    runner = Runner(jobs, worker_command(options), useless)
+    runner = Runner(jobs, partial(make_worker, options), useless)
     app = make_app(jobs, runner, shelf, limit_bytes, key)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
     ready(_address(host, listener.getsockname()[1], key))
@@ -320,7 +334,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen()  # from now on a browser waits instead of giving up
     except OSError as error:
         raise ConfigError(
-            f"Port {port} on {host} cannot be had: {error.strerror}.",
-            "Perhaps it is served already: look there, or choose another --port.",
+            f"Port {port} on {host} cannot be used: {error.strerror}.",
+            "Another server may be running there: look at it, or choose another --port.",
         ) from error
     return listener

@@ -1,36 +1,64 @@
-"""The process that localises: orders come in as lines of JSON, news goes out as lines of JSON.
+"""What the process that localises does with a job.
 
 It is a process of its own so that the page stays quick, a clip that brings a decoder down costs one job, and a job can
-be cancelled at any moment. `python -m soundwhere.serve.worker OPTIONS`, OPTIONS being JSON for `Localiser`.
+be cancelled at any moment.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soundwhere.bench.plain_loop import plain_video
 from soundwhere.errors import SoundwhereError
-from soundwhere.files import write_json
+from soundwhere.files import write_text
+from soundwhere.inference.browser_video import browser_video
 from soundwhere.inference.folder import finished_folder
-from soundwhere.inference.formats import FORMATS
+from soundwhere.inference.formats import FILES
 from soundwhere.inference.page import put_page
 from soundwhere.inference.player import player_data
-from soundwhere.serve.jobs import PLAYER, RESULT
+from soundwhere.serve.jobs import PLAYER, RESULT, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from soundwhere.inference.localiser import Localiser
-
-    Tell = Callable[[dict[str, Any]], None]
+    from soundwhere.inference.pool import Tell
 
 _PROGRESS_S = 0.1  # between news of progress
+
+
+def make_worker(options: dict[str, Any], tell: Tell) -> Callable[[tuple[Job, Path]], dict[str, Any]]:
+    """Load the model and say so; then jobs can be done.
+
+    Args:
+        options: Those of `Localiser`.
+        tell: Takes the news.
+
+    Returns:
+        A function that does a job, given with its folder, and returns what is to be noted about it.
+    """
+    from soundwhere.inference.localiser import Localiser
+
+    localiser = Localiser(**options)
+    tell({"model": localiser.model.config.name})
+    return partial(attempt, localiser, tell)
+
+
+def attempt(localiser: Localiser, tell: Tell, order: tuple[Job, Path]) -> dict[str, Any]:
+    """Do a job; what goes wrong is noted about it."""
+    job, folder = order
+    try:
+        localise_job(localiser, Path(job.clip), folder, job.name, tell)
+        return {"state": "done", "stage": ""}
+    except SoundwhereError as error:
+        message, remedy = (text.replace(job.clip, job.name) for text in (error.message, error.remedy))
+    except Exception as error:
+        message = f"internal error: {type(error).__name__}: {error}"
+        remedy = "This is a defect: please report it with this clip."
+    return {"state": "failed", "stage": "", "error": message, "remedy": remedy}
 
 
 def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell: Tell) -> None:
@@ -48,12 +76,13 @@ def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell
 
     footage = Footage.open(clip, name=name)
     result = localiser.localise_footage(footage, _Progress(tell, "localising"))
-    data, plain = player_data(result), plain_video(footage, folder)
+    data, plain = player_data(result), browser_video(footage, folder)
     with finished_folder(folder / RESULT, overwrite=True) as temporary:
-        others = tuple(form for form in FORMATS if form != "html")
+        others = tuple(form for form in FILES if form != "html")
         write_formats(result, temporary, others, _Progress(tell, "writing"))
         put_page(data, plain, temporary)
-    write_json(folder / PLAYER, {**data, "plain": str(plain.path), "plain_start_s": plain.start_s})
+    shown = {**data, "plain": str(plain.path), "plain_start_s": plain.start_s}
+    write_text(folder / PLAYER, json.dumps(shown, allow_nan=False))  # in ASCII: a path may hold what is not text
 
 
 class _Progress:
@@ -66,41 +95,3 @@ class _Progress:
         if done == total or time.monotonic() - self._last_s >= _PROGRESS_S:
             self._last_s = time.monotonic()
             self._tell({"stage": self._stage, "done": done, "total": total})
-
-
-def main(options: dict[str, Any]) -> None:
-    """Load the model, then do one order after the other until there are no more."""
-    news = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1, encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whoever prints does not spoil the lines
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # partial files are removed
-
-    def tell(what: dict[str, Any]) -> None:
-        print(json.dumps(what), file=news, flush=True)
-
-    try:
-        from soundwhere.inference.localiser import Localiser
-
-        localiser = Localiser(**options)
-    except SoundwhereError as error:
-        tell({"useless": True, "error": error.message, "remedy": error.remedy})
-        return
-    tell({"ready": True, "model": localiser.model.config.name})
-    for line in sys.stdin:
-        order = json.loads(line)
-        clip, name = Path(order["clip"]), str(order["name"])
-        try:
-            localise_job(localiser, clip, Path(order["folder"]), name, tell)
-            tell({"finished": True})
-        except SoundwhereError as error:
-            message, remedy = (text.replace(str(clip), name) for text in (error.message, error.remedy))
-            tell({"failed": True, "error": message, "remedy": remedy})
-        except Exception as error:
-            what = f"internal error: {type(error).__name__}: {error}"
-            tell({"failed": True, "error": what, "remedy": "This is a defect: please report it with this clip."})
-
-
-if __name__ == "__main__":
-    try:
-        main(json.loads(sys.argv[1]))
-    except (KeyboardInterrupt, BrokenPipeError):
-        sys.exit(130)

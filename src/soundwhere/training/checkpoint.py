@@ -59,10 +59,13 @@ def read_progress(path: Path) -> tuple[Config, Progress]:
     _, facts = read_facts(path)
     if "progress" not in facts:
         raise CheckpointError(f"{path} holds a model but no training state.", "Start from it with --from instead.")
-    sections = upgraded(facts["config"])
-    method = stored_config(sections.pop("method", {}), str(path))
-    config = from_dict(Config, sections, str(path), Config(method=method))
-    return config, Progress(**facts["progress"])
+    try:
+        sections = upgraded(facts["config"])
+        method = stored_config(sections.pop("method", {}), str(path))
+        config = from_dict(Config, sections, str(path), Config(method=method))
+        return config, Progress(**facts["progress"])
+    except (AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} holds a damaged training state ({error}).", "Train again.") from error
 
 
 def restore(path: Path, model: Network, optimiser: Optimizer | None) -> None:

@@ -38,7 +38,10 @@ def write_sheet(path: Path, model: Network, draws: Draws, most: int = SCENES) ->
     batch = collate(examples, draws.native).to(model.device)
     seen, heard = model.seen(batch), model.hear(batch.mixture)
     answer = model.localise(seen, heard).similarity
-    watched = {**model.views(seen, heard), **{f"source {k + 1}": one for k, one in enumerate(answer[:, :, None].unbind(1))}}
+    watched = {
+        **model.views(seen, heard),
+        **{f"source {k + 1}": one for k, one in enumerate(answer[:, :, None].unbind(1))},
+    }
     maps = torch.cat(list(watched.values()), dim=1).clamp(0, 1)
     size = batch.image.shape[-2:] if batch.image is not None else maps.shape[-2:]
     maps = F.interpolate(maps, size=size, mode="bilinear", align_corners=False)

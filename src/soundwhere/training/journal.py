@@ -105,10 +105,11 @@ def forget_later_lines(path: Path, place: Place) -> None:
     kept = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
-            entry = json.loads(line)
-        except json.JSONDecodeError:  # the line being written when the process died
+            entry = json.loads(line)  # a loss may be NaN
+            later = entry["stage"] == place.stage and entry["step"] > place.step
+        except (ValueError, RecursionError, KeyError, TypeError):  # the line being written when the process died
             continue
-        if entry["stage"] != place.stage or entry["step"] <= place.step:
+        if not later:
             kept.append(line + "\n")
     write_text(path, "".join(kept))
 

@@ -96,7 +96,7 @@ def run_stage(
         # before the weights are touched: a checkpoint never holds numbers that are none
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise DivergedError(
-                f"At step {progress.step + 1} of stage {progress.stage} the loss is {loss}, its gradient {norm} long.",
+                f"At step {progress.step + 1} of stage {progress.stage} the loss is {loss}, the gradient norm {norm}.",
                 "Go on from the last checkpoint with --resume and a lower --learning-rate or a --clip-norm.",
             )
         optimiser.step()

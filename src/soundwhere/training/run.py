@@ -86,7 +86,7 @@ class Run:
         if resume:
             self.resumed = self._resumed()
         elif self.latest.exists():
-            raise ConfigError(f"{folder} already holds a run.", "Go on with it with --resume, or choose another --out.")
+            raise ConfigError(f"{folder} already holds a run.", "Continue it with --resume, or choose another --out.")
         elif start is None and self.stages[0].follows is not None:
             raise ConfigError(
                 f"Stage {self.stages[0].name} needs a trained stage {self.stages[0].follows}.",
@@ -109,7 +109,7 @@ class Run:
     def _resumed(self) -> Progress:
         """Where the folder's run stands, whose settings may differ from those given only in what is changeable."""
         if not self.latest.exists():
-            raise ConfigError(f"{self.folder} holds no run to resume.", "Start one by leaving out --resume.")
+            raise ConfigError(f"{self.folder} holds no run to resume.", "Leave out --resume to start one.")
         stored, progress = read_progress(self.latest)
         fixed = set(changed_settings(stored, self.config)) - changeable(self.config)
         if fixed:
@@ -240,7 +240,7 @@ def _checked(config: Config) -> Config:
         size = stage.schedule.batch_size
         if size % distributed.world_size():
             raise ConfigError(
-                f"A batch of {size} cannot be shared by {distributed.world_size()} processes.",
+                f"A batch of {size} cannot be divided among {distributed.world_size()} processes.",
                 "Choose a --batch-size that is a multiple of their number.",
             )
         for phase in stage.phases:

@@ -18,7 +18,7 @@ def test_malformed_json_names_line_and_column(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.json, line 2, column 7"):
         read_json(path)
     path.write_text('{"a": 1, "a": 2}')
-    with pytest.raises(DataError, match="'a' stands twice"):
+    with pytest.raises(DataError, match="'a' appears twice"):
         read_json(path)
     path.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"a\.json"):
@@ -49,7 +49,7 @@ def test_files_are_found_in_their_folder_or_flat(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         find_annotation(tmp_path, "who/absent.csv", "example.org")
     assert "example.org" in caught.value.remedy
-    with pytest.raises(DataError, match="b stands there twice"):
+    with pytest.raises(DataError, match="b appears twice"):
         require_unique(["a", "b", "b"], tmp_path)
 
 

@@ -44,7 +44,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 
 def test_options_without_meaning_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="synthetic knows no option 'pairing'") as caught:
+    with pytest.raises(ConfigError, match="synthetic does not take the option 'pairing'") as caught:
         open_benchmark("synthetic", options=Options(pairing="random"))
     assert "layout" in caught.value.remedy
 

@@ -69,5 +69,5 @@ def test_a_damaged_file_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         MediaFolder(tmp_path / "absent")

@@ -135,7 +135,7 @@ def test_masks_must_be_given(media: Path, annotations: Path) -> None:
         open_benchmark("vggsound-duet-mask", media, annotations)
     assert "--masks" in caught.value.remedy
     for name in ("vggsound-duet-mask", "vggsound-instruments"):
-        with pytest.raises(DataError, match="no folder"):
+        with pytest.raises(DataError, match="not a folder"):
             open_benchmark(name, media, annotations, Options(masks=media / "absent"))
 
 
@@ -235,15 +235,15 @@ def test_silent_negatives(media: Path, annotations: Path) -> None:
     [
         ("vgg-ss", "lvs/vggss.json", '[{"file": "a"}]', "entry 1: there is no `bbox`"),
         ("vgg-ss", "lvs/vggss.json", '[{"file": "a", "class": 3, "bbox": []}]', "entry 1: `class` is 3"),
-        ("vgg-ss", "lvs/vggss.json", '[{"file": "a", "class": "b", "bbox": [[1]]}]', "entry 1: .* no box"),
+        ("vgg-ss", "lvs/vggss.json", '[{"file": "a", "class": "b", "bbox": [[1]]}]', "entry 1: .* not a box"),
         ("vgg-ss", "lvs/vggss.json", '[{"file": "a",\n', "line 2"),
-        ("vgg-ss", "lvs/vggss.json", "{}", "no list of clips"),
+        ("vgg-ss", "lvs/vggss.json", "{}", "not a list of clips"),
         ("vggsound-duet", "avgn/vggsound_duet_test.csv", "a,b,c\n", "line 1: 3 cells"),
         ("vggsound-duet", "avgn/vggsound_duet_test.csv", "a,b,c,d\n", "line 1: no truth is known for a"),
         ("vggsound-duet", "avgn/vggsound_duet_test.csv", f"{DOG},cat,{DRUM},playing_drum\n", "line 1: .*'dog barking'"),
-        ("vggsound-instruments", "avgn/vgginstruments_test.csv", "s,a\ns,a\n", "s stands there twice"),
+        ("vggsound-instruments", "avgn/vgginstruments_test.csv", "s,a\ns,a\n", "s appears twice"),
         ("music-duet", "dsol/duettest.json", '{"x.jpg": {}}', "x.jpg: the frame is not called"),
-        ("music-duet", "dsol/duettest.json", "[]", "no table"),
+        ("music-duet", "dsol/duettest.json", "[]", "not a table"),
         ("music-duet-avgn", "avgn/music_duet.json", '[{"file": "x"}]', "entry 1: 'x' is not called"),
         ("silent-negatives", "slavc/vggss_test_plus_silent.csv", "video,audio\na,b\n", "no column 'label'"),
         ("silent-negatives", "slavc/vggss_test_plus_silent.csv", "video,audio,label\na,b,loud\n", "line 2: .*'loud'"),

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 from soundwhere.data.benchmarks.catalogue import Options, open_benchmark, survey
 from soundwhere.data.benchmarks.music import CATEGORIES
 from soundwhere.data.benchmarks.vggsound import VGGSoundLists
 from soundwhere.data.benchmarks.vggss import VGGSS
+from soundwhere.metrics.presets import PRESETS, score
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +61,7 @@ COUNTS = {
 
 DEFECTS = {
     "lvs/vggss.json": {
-        "boxes reach out of the picture": 12,
+        "boxes reach beyond the picture": 12,
         "boxes are empty, clipped or not": 18,
         "clips have no box left": 2,
     },
@@ -112,6 +114,20 @@ def test_the_truth_of_each_frame_is_its_own_clips(published: Path) -> None:
                 columns = slice(224 * half + int(224 * x1), 224 * half + int(224 * x2))
                 expected[int(224 * y1) : int(224 * y2), columns] = True
             np.testing.assert_array_equal(scene.masks[half], expected)
+
+
+def test_a_clip_without_a_box_is_a_miss_or_left_out(published: Path) -> None:
+    benchmark = open_benchmark("vgg-ss", None, published)
+    empty = next(defect.examples for defect in benchmark.findings[0].defects if defect.what == "clips have no box left")
+    places = [place for place, record in enumerate(benchmark.truths.records) if record.name in empty]
+    truth = torch.from_numpy(np.stack([benchmark.truths[place].masks for place in [*places, 0]]))
+    assert truth.any((1, 2, 3)).tolist() == [False, False, True]
+    maps = torch.rand(3, 1, 14, 14, generator=torch.Generator().manual_seed(0))
+    for name, preset in PRESETS.items():
+        pairs = score(maps, truth, preset, benchmark.grid)
+        expected = [2] if name in ("scav", "scav-source-wise", "slavc", "slavc-relative") else [0, 1, 2]
+        assert pairs.scene.tolist() == expected
+        assert not pairs.iou[:-1].any()
 
 
 def test_avgn_music_is_a_part_of_dsols(published: Path) -> None:

@@ -7,9 +7,26 @@ from torch import nn
 from torch.nn import functional as F
 
 from soundwhere.data.features import Eye
-from soundwhere.methods.scav.strength import STEPS, StrengthHead, feature_strength, fit_strength
+from soundwhere.methods.scav.strength import (
+    CELL_PX,
+    SCALES,
+    STEPS,
+    STRENGTH,
+    StrengthHead,
+    feature_strength,
+    fit_strength,
+)
 
 CHANNELS = 12
+
+
+def test_strength_of_other_scales_is_another_entry_of_a_cache():
+    """Its name holds all that decides it, whatever that is changed to."""
+    kind, *scales, cell = STRENGTH.name.split("-")
+    assert kind == "strength"
+    assert [float(scale) for scale in scales] == pytest.approx(SCALES, abs=1e-3)
+    assert cell == f"{CELL_PX}px"
+    assert len(set(scales)) == len(SCALES)
 
 
 def eye(weights: torch.Tensor, stride_px: int = 32) -> Eye:

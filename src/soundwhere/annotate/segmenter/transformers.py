@@ -48,7 +48,7 @@ class TransformersSegmenter:
             shape = _SHAPES.get(config.model_type)
             if shape is None:
                 raise CheckpointError(
-                    f"{model} is a {config.model_type}, no SAM or SAM 2.", "For example facebook/sam2-hiera-tiny."
+                    f"{model} is a {config.model_type}, not a SAM or SAM 2.", "For example facebook/sam2-hiera-tiny."
                 )
             self._model: Any = getattr(transformers, shape).from_pretrained(model).eval()
         except (OSError, ValueError) as error:

@@ -36,14 +36,14 @@ export function showKeys() {
 }
 
 const REASONS = {
-  unsure: ["The source is not in view", "Too dark or blurred to outline", "Several alike, any could be it", "The class does not fit the sound", "No sound to be heard"],
+  unsure: ["The source is not in view", "Too dark or blurred to outline", "Several alike, any could be it", "The class does not fit the sound", "No sound can be heard"],
   reopen: ["Part of the source is missing", "Something else is marked too", "The player or hands are marked", "The wrong thing is marked"],
 };
 
 /** Ask for a reason; null if it was cancelled. */
 export function askReason(kind) {
   const dialog = element("reason"), text = element("reason-text"), list = dialog.querySelector(".reasons");
-  dialog.querySelector("h2").textContent = kind === "unsure" ? "Why can it not be told?" : "What should change?";
+  dialog.querySelector("h2").textContent = kind === "unsure" ? "Why can you not tell?" : "What should change?";
   text.value = "";
   list.replaceChildren(...REASONS[kind].map((reason, index) => {
     const button = document.createElement("button");

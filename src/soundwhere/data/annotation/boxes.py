@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,9 +85,9 @@ def repair_boxes(
 def _numbers(box: Any, place: str) -> tuple[float, float, float, float]:
     try:
         a, b, c, d = (float(value) for value in box)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
-            f"{place}: {box!r} is no box of four numbers.", "Correct that entry, or get the file again."
+            f"{place}: {shown(box)} is not a box of four numbers.", "Correct that entry, or get the file again."
         ) from error
     if any(map(math.isnan, (a, b, c, d))):
         return math.nan, math.nan, math.nan, math.nan

@@ -12,7 +12,7 @@ from soundwhere.data.annotation.pickles import MOST_PIXELS, read_pickled_array
 from soundwhere.data.annotation.records import read_json
 from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.errors import DataError
-from soundwhere.files import NPZ_ERRORS
+from soundwhere.files import NPZ_ERRORS, is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ class MaskFile:
 def find_mask(folder: Path, name: str) -> Path | None:
     """The mask file of a clip in a folder: `<name>.png`, `.npz`, `.json` or `.pkl`."""
     paths = (folder / f"{name}{suffix}" for suffix in MASK_SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
+    return next((path for path in paths if is_file(path)), None)
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
@@ -56,8 +56,8 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
     """
     readers = {".png": _read_png, ".npz": _read_npz, ".json": _read_rle, ".pkl": read_pickled_array}
     if path.suffix.lower() not in readers:
-        raise DataError(f"{path} is no known kind of mask.", f"Known endings: {', '.join(readers)}.")
-    if not path.is_file():
+        raise DataError(f"{path} is not a known kind of mask.", f"Known endings: {', '.join(readers)}.")
+    if not is_file(path):
         raise DataError(f"{path} does not exist.", "Check the folder of masks.")
     return _as_mask(readers[path.suffix.lower()](path), path)
 
@@ -87,7 +87,7 @@ def _as_mask(values: NDArray[Any], path: Path) -> NDArray[np.bool_]:
     if low >= 0 and 127 < high <= 255:
         return values > 127
     raise DataError(
-        f"{path} holds values from {low} to {high}, of which none says what is on.",
+        f"{path} holds values from {low} to {high}, none of which marks the object.",
         "A mask holds 0 and 1, or 0 to 255 with the object brighter than 127.",
     )
 
@@ -102,7 +102,7 @@ def _read_png(path: Path) -> NDArray[Any]:
                 return marked
             return np.asarray(file.convert("L"))
     except (OSError, SyntaxError, ValueError, EOFError, Pillow.DecompressionBombError) as error:
-        raise DataError(f"{path} is no PNG that can be read: {error}.", "Copy the mask again.") from error
+        raise DataError(f"{path} is not a readable PNG: {error}.", "Copy the mask again.") from error
 
 
 def _read_npz(path: Path) -> NDArray[Any]:
@@ -119,7 +119,7 @@ def _read_npz(path: Path) -> NDArray[Any]:
             values: NDArray[Any] = file["mask" if "mask" in names else names[0]]
             return values
     except NPZ_ERRORS as error:
-        raise DataError(f"{path} is no npz file that can be read: {error}.", "Copy the mask again.") from error
+        raise DataError(f"{path} is not a readable npz file: {error}.", "Copy the mask again.") from error
 
 
 def _read_rle(path: Path) -> NDArray[np.bool_]:

@@ -89,7 +89,7 @@ def _refused(path: Path, reason: str) -> DataError:
 
 
 class _RefusedError(Exception):
-    """The pickle asks for something that is no array."""
+    """The pickle asks for something that is not an array."""
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -114,7 +114,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 def _latin1(text: object, encoding: object) -> bytes:
     if not isinstance(text, str) or encoding != "latin1":
-        raise _RefusedError("it encodes something that is no text")
+        raise _RefusedError("it encodes something that is not text")
     return text.encode("latin1")
 
 
@@ -147,7 +147,7 @@ class _Array:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, fortran, data = state
         if not isinstance(kind, _Kind) or not isinstance(shape, tuple):
-            raise _RefusedError("it holds an array of something else than numbers")
+            raise _RefusedError("it holds an array of something other than numbers")
         if isinstance(data, str):  # from Python 2
             data = data.encode("latin1")
         if not all(isinstance(side, int) and side >= 0 for side in shape) or math.prod(shape) > MOST_PIXELS:

@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from soundwhere.data.table import Row
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, shown
+from soundwhere.files import is_file, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,28 +24,25 @@ def find_annotation(folder: Path, name: str, origin: str) -> Path:
         origin: Where it is published, for the error.
     """
     for path in (folder / name, folder / name.rsplit("/", 1)[-1]):
-        if path.is_file():
+        if is_file(path):
             return path
     raise DataError(
-        f"{folder / name} does not exist.", f"Get it from {origin} and give the folder it lies in with --annotations."
+        f"{folder / name} does not exist.", f"Get it from {origin} and give the folder it is in with --annotations."
     )
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; a key that stands twice in one object would hide an entry and is refused.
+    """Read a JSON file to the letter; see `parse_json`.
 
     Raises:
         DataError: It is missing or malformed; the message gives line and column.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        return json.loads(text, object_pairs_hook=_unique)
+        return parse_json(path.read_bytes())
     except json.JSONDecodeError as error:
         raise DataError(
             f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", "Correct the file, or get it again."
         ) from error
-    except RecursionError as error:
-        raise DataError(f"{path} is nested too deeply.", "Get the file again.") from error
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as JSON: {error}.", "Get the file again.") from error
 
@@ -82,7 +80,7 @@ def require_unique(names: Iterable[str], path: Path) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise DataError(f"{path}: {name} stands there twice.", "Remove one of the two.")
+            raise DataError(f"{path}: {name} appears twice.", "Remove one of the two.")
         seen.add(name)
 
 
@@ -90,16 +88,9 @@ def entry_field(entry: Any, key: str, kind: type, place: str) -> Any:
     """A field of an entry of a JSON file, which must be of a kind."""
     if not isinstance(entry, dict) or key not in entry:
         raise DataError(f"{place}: there is no `{key}`.", "Correct that entry, or get the file again.")
-    if not isinstance(entry[key], kind):
+    if not isinstance(entry[key], kind) or (kind is int and isinstance(entry[key], bool)):
         raise DataError(
-            f"{place}: `{key}` is {entry[key]!r}, no {kind.__name__}.", "Correct that entry, or get the file again."
+            f"{place}: `{key}` is {shown(entry[key])}, not {kind.__name__}.",
+            "Correct that entry, or get the file again.",
         )
     return entry[key]
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one object")
-    return found

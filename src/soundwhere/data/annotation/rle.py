@@ -26,7 +26,7 @@ def decode_rle(rle: Any, place: str = "") -> NDArray[np.bool_]:
         Shape (height, width), bool.
 
     Raises:
-        DataError: It is no such encoding, or its counts do not fill its size.
+        DataError: It is not such an encoding, or its counts do not fill its size.
 
     >>> decode_rle({"size": [2, 3], "counts": [1, 3, 2]}).astype(int)
     array([[0, 1, 0],
@@ -59,7 +59,7 @@ def unpack_counts(packed: str | bytes) -> list[int]:
     for byte in packed.encode("ascii") if isinstance(packed, str) else packed:
         bits = byte - 48
         if not 0 <= bits < 64 or shift > 60:
-            raise ValueError(f"the character {chr(byte)!r} cannot stand here")
+            raise ValueError(f"the character {chr(byte)!r} is not allowed here")
         value |= (bits & 31) << shift
         shift += 5
         if bits & 32:

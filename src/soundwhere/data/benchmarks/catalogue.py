@@ -12,16 +12,16 @@ from soundwhere.data.benchmarks.instruments import VGGSoundInstruments
 from soundwhere.data.benchmarks.media import MediaFolder
 from soundwhere.data.benchmarks.music import Music, MusicAVGN
 from soundwhere.data.benchmarks.music_synthetic import MusicSynthetic
-from soundwhere.data.benchmarks.plain import PlainFolder
+from soundwhere.data.benchmarks.scene_folder import SceneFolder
 from soundwhere.data.benchmarks.scenes import Benchmark, Level
 from soundwhere.data.benchmarks.silent import SilentNegatives
 from soundwhere.data.benchmarks.vggsound import VGGSoundLists
 from soundwhere.data.benchmarks.vggsound_duet import VGGSoundDuet
 from soundwhere.data.benchmarks.vggss import VGGSS, Subset
+from soundwhere.data.collections import Fold  # noqa: TC001 (the command line reads the types of `Options`)
 from soundwhere.data.real_duet import Order, RealDuet, SceneList
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import Layout, World
-from soundwhere.data.table import read_table
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Options:
         order: How real photos are put together.
         sounding: How many made-up things sound; 1 for solos.
         silent: How many made-up things are seen only.
+        left_out: Of which collections, the first or the second of each class, the trios sound.
     """
 
     masks: Path | None = None
@@ -59,6 +60,7 @@ class Options:
     order: Order = "side-by-side"
     sounding: int = 2
     silent: int = 1
+    left_out: Fold = "second"
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def open_benchmark(
         changed = getattr(options, option.name) != getattr(standard, option.name)
         if changed and option.name not in entry.options:
             raise ConfigError(
-                f"The benchmark {name} knows no option {option.name!r}.",
+                f"The benchmark {name} does not take the option {option.name!r}.",
                 f"It takes: {', '.join(entry.options) or 'none'}.",
             )
     return entry.open(Places(name, data, annotations), options)
@@ -164,16 +166,34 @@ def _real(places: Places, options: Options, scenes: str, frames: int) -> Benchma
     name = cast(SceneList, f"{scenes}_{options.split}")
     data = RealDuet(places.root)
     listed = data.scenes(name, order=options.order)
-    order = tuple(row["id"] for row in read_table(places.root / f"{name}.csv", ("id",)))
     return Benchmark(
         name=places.name,
         scenes=listed,
-        order=order,
+        order=listed.names,
         grid=(frames, 1) if options.order == "stacked" else (1, frames),
         truth="masks",
         truths=listed.truths(),
         choices={"split": options.split, "level": "equal-rms", "order": options.order},
-        findings=(Findings(f"{name}.csv", {"scenes": len(order)}),),
+        findings=(Findings(f"{name}.csv", {"scenes": len(listed)}),),
+    )
+
+
+def _collections(places: Places, options: Options) -> Benchmark:
+    listed = RealDuet(places.root).collection_trios(options.left_out, options.split, order=options.order)
+    return Benchmark(
+        name=places.name,
+        scenes=listed,
+        order=listed.names,
+        grid=(3, 1) if options.order == "stacked" else (1, 3),
+        truth="masks",
+        truths=listed.truths(),
+        choices={
+            "split": options.split,
+            "level": "equal-rms",
+            "order": options.order,
+            "left_out": options.left_out,
+        },
+        findings=(Findings("audios.csv", {"scenes": len(listed)}),),
     )
 
 
@@ -245,6 +265,13 @@ BENCHMARKS: Final[dict[str, Entry]] = {
     "real-trio": Entry(
         "three real photos side by side, one is silent", lambda p, o: _real(p, o, "trios", 3), ("split", "order")
     ),
+    "wide-duet": Entry("as real-duet, of 45 classes", lambda p, o: _real(p, o, "duets", 2), ("split", "order")),
+    "wide-trio": Entry("as real-trio, of 45 classes", lambda p, o: _real(p, o, "trios", 3), ("split", "order")),
+    "collection-trio": Entry(
+        "trios of nine classes that sound like a collection left out of training",
+        _collections,
+        ("split", "order", "left_out"),
+    ),
     "synthetic": Entry(
         "the made-up world; needs no data", _made_up, ("split", "count", "layout", "sounding", "silent")
     ),
@@ -269,6 +296,6 @@ BENCHMARKS: Final[dict[str, Entry]] = {
         "SLAVC's pictures without what sounds; maps should stay dark",
         lambda p, o: SilentNegatives(p.annotations).benchmark(p.media, o.level),
     ),
-    "folder": Entry("your own scenes: a folder with scenes.csv", lambda p, o: PlainFolder(p.root).benchmark(o.level)),
+    "folder": Entry("your own scenes: a folder with scenes.csv", lambda p, o: SceneFolder(p.root).benchmark(o.level)),
 }
 """Every benchmark by name."""

@@ -52,7 +52,7 @@ class VGGSoundInstruments:
 
     def __init__(self, annotations: Path, masks: Path | None) -> None:
         if masks is not None and not masks.is_dir():
-            raise DataError(f"{masks} is no folder.", "Give the folder with a mask for each sample with --masks.")
+            raise DataError(f"{masks} is not a folder.", "Give the folder with a mask for each sample with --masks.")
         self._annotations = annotations
         path = find_annotation(annotations, SINGLE_FILE, _AVGN)
         rows = read_headless(path, ("sample", "class"))

@@ -83,12 +83,12 @@ class MediaFolder:
     """The media in a folder, indexed once. Empty files, as broken downloads leave them, do not count.
 
     Raises:
-        DataError: It is no folder.
+        DataError: It is not a folder.
     """
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise DataError(f"{root} is no folder.", "Give the folder with the benchmark's media with --data.")
+            raise DataError(f"{root} is not a folder.", "Give the folder with the benchmark's media with --data.")
         self.root = root
         self._videos = _index(root, root.iterdir(), VIDEO_SUFFIXES)
         self._frames = _index(root / "frames", (root / "frames").rglob("*"), IMAGE_SUFFIXES)

@@ -94,7 +94,7 @@ class Music:
         path = find_annotation(annotations, source, _DSOL)
         entries = read_json(path)
         if not isinstance(entries, dict) or not entries:
-            raise DataError(f"{path} is no table of frames.", f"Get it from {_DSOL}.")
+            raise DataError(f"{path} is not a table of frames.", f"Get it from {_DSOL}.")
         frames = [_dsol_frame(key, entry, f"{path}, {key}") for key, entry in entries.items()]
         require_unique((frame.clip.name for frame in frames), path)
         wanted = 2 if players == "duet" else 1
@@ -156,7 +156,7 @@ class MusicAVGN:
         path = find_annotation(annotations, source, _AVGN)
         entries = read_json(path)
         if not isinstance(entries, list) or not entries:
-            raise DataError(f"{path} is no list of frames.", f"Get it from {_AVGN}.")
+            raise DataError(f"{path} is not a list of frames.", f"Get it from {_AVGN}.")
         parts = ("_src1", "_src2") if players == "duet" else ("",)
         self.frames = [_avgn_frame(entry, parts, f"{path}, entry {i}") for i, entry in enumerate(entries, 1)]
         require_unique((frame.clip.name for frame in self.frames), path)
@@ -192,8 +192,10 @@ def _dsol_frame(key: str, entry: Any, place: str) -> _Frame:
         raise DataError(
             f"{place}: the frame is not called <video>_0_1000/frame_<second>/<number>.jpg.", f"Get it from {_DSOL}."
         )
-    width = entry_field(entry, "wdith" if "wdith" in entry else "width", int, place)
     height = entry_field(entry, "height", int, place)
+    width = entry_field(entry, "wdith" if "wdith" in entry else "width", int, place)
+    if min(width, height) < 1:
+        raise DataError(f"{place}: the picture is {width} x {height} pixels.", f"Get the file again from {_DSOL}.")
     boxes: dict[str, list[Any]] = {}
     disagreeing = 0
     for box in entry_field(entry, "bbox", list, place):
@@ -235,6 +237,6 @@ def _alike(one: Boxes, other: Boxes, tolerance: float) -> bool:
 def _box_defects(frames: list[_Frame]) -> tuple[Defect, Defect]:
     boxes = [boxes for frame in frames for boxes in frame.boxes.values()]
     return (
-        Defect("boxes reach out of the picture", sum(item.clipped for item in boxes), "clipped to it"),
+        Defect("boxes reach beyond the picture", sum(item.clipped for item in boxes), "clipped to it"),
         Defect("boxes are empty, clipped or not", sum(item.dropped for item in boxes), "dropped"),
     )

@@ -66,7 +66,7 @@ class MusicSynthetic:
                 "categories": len({kind for truth in self._truths.values() for kind in truth}),
             },
             (
-                Defect("boxes reach out of the picture", sum(item.clipped for item in every), "clipped to it"),
+                Defect("boxes reach beyond the picture", sum(item.clipped for item in every), "clipped to it"),
                 Defect("boxes are empty, clipped or not", sum(item.dropped for item in every), "dropped"),
             ),
         )
@@ -83,7 +83,7 @@ class MusicSynthetic:
 def _read(path: Path) -> dict[str, Boxes]:
     """The boxes of each category in a file."""
     try:
-        rows = np.load(path, allow_pickle=False)
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped: a header cannot claim more than there is
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{path} cannot be read as an array: {error}.", "Get the data set again.") from error
     if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.shape[1] != 5 or rows.dtype.kind not in "iuf":

@@ -81,7 +81,7 @@ class VGGSoundDuet:
             level: How loud each sound is.
         """
         if masks is not None and not masks.is_dir():
-            raise DataError(f"{masks} is no folder.", "Give the folder with a mask for each clip with --masks.")
+            raise DataError(f"{masks} is not a folder.", "Give the folder with a mask for each clip with --masks.")
         truths = {} if masks is None else {name: find_mask(masks, name) for name in self.kinds}
 
         def shot(name: str) -> Shot:

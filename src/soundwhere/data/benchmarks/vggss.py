@@ -55,8 +55,9 @@ class VGGSS:
     | accessible | 4 390 clips in October 2025, by the SCAV paper |
 
     Defects of the file: 12 boxes reach far out of the picture (to -2.9e16) and are clipped; 18 boxes, these 12 among
-    them, are then empty and dropped; two clips have no box left and keep an empty truth, on which every answer scores
-    0, so that results stay over 5 158 clips as published.
+    them, are then empty and dropped; two clips have no box left and keep an empty truth. Released code scores every
+    answer 0 there, and so do the presets that follow it: their results are over 5 158 clips as published. `scav` leaves
+    the two out, because no answer can be right.
 
     A clip's name is `<YouTube id>_<second, 6 digits>`. The picture is the middle frame, the sound the middle 3 s.
 
@@ -81,7 +82,7 @@ class VGGSS:
         path = find_annotation(annotations, VGGSS_FILE, _LVS)
         entries = read_json(path)
         if not isinstance(entries, list) or not entries:
-            raise DataError(f"{path} is no list of clips.", f"Get it from {_LVS}.")
+            raise DataError(f"{path} is not a list of clips.", f"Get it from {_LVS}.")
         clips = [_clip(entry, f"{path}, entry {number}") for number, entry in enumerate(entries, 1)]
         require_unique((clip.name for clip in clips), path)
         self.clips = {clip.name: clip for clip in clips}
@@ -125,7 +126,7 @@ def _findings(clips: list[AnnotatedClip]) -> Findings:
         {"clips": len(clips), "classes": len({clip.kind for clip in clips}), "boxes": boxes},
         (
             Defect(
-                "boxes reach out of the picture",
+                "boxes reach beyond the picture",
                 sum(clip.truth.clipped for clip in clips),
                 "clipped to it",
                 tuple(clip.name for clip in clipped),

@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image as Pillow
 
 from soundwhere.data.synthetic.world import boxes
-from soundwhere.errors import OutputError
-from soundwhere.files import atomic_path, make_folder, write_json, write_text
+from soundwhere.errors import OutputError, shown
+from soundwhere.files import atomic_path, make_folder, parse_json, write_json, write_text
 from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def claim(path: Path, setting: dict[str, object]) -> None:
         OutputError: The folder holds others, or cannot be written.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_bytes())
     except FileNotFoundError:
         write_json(path, setting)
         return
@@ -101,7 +101,7 @@ def claim(path: Path, setting: dict[str, object]) -> None:
         raise OutputError(f"{path} cannot be read: {error}.", "Remove that folder or choose another one.") from error
     if found != setting:
         raise OutputError(
-            f"{path.parent} holds what other settings made: {json.dumps(found)} instead of {json.dumps(setting)}.",
+            f"{path.parent} was made with other settings: {shown(found)} instead of {shown(setting)}.",
             "Remove that folder or choose another one.",
         )
 

@@ -17,14 +17,14 @@ window.soundwhere = window.soundwhere || {};
 
   own.KEYS = [
     ["Space", "play and pause"],
-    ["← →", "one second back and on; with Shift five"],
-    [", .", "one frame back and on"],
+    ["← →", "one second back or forward; five with Shift"],
+    [", .", "one frame back or forward"],
     ["Home End", "beginning and end"],
-    ["1 2 …", "a source on and off; 0 for all of them"],
-    ["↑ ↓", "more and less opaque"],
-    ["C", "compare: plain at the left, heat at the right"],
-    ["P", "plain picture and back"],
-    ["L", "again and again"],
+    ["1 2 …", "a source on or off; 0 for all of them"],
+    ["↑ ↓", "more or less opaque"],
+    ["C", "compare: plain on the left, heat on the right"],
+    ["P", "switch to the plain picture and back"],
+    ["L", "repeat"],
     ["M", "mute"],
     ["F", "full screen"],
     ["?", "this list"],
@@ -111,7 +111,7 @@ window.soundwhere = window.soundwhere || {};
     var seconds = source.spans_s.reduce(function (sum, span) { return sum + span[1] - span[0]; }, 0);
     var heard = source.spans_s.length ? source.where + " · " + seconds.toFixed(1) + " s" : "not heard";
     var colour = make("input", {
-      type: "color", value: layer.colour, "aria-label": "Colour of source " + source.number, title: "Another colour",
+      type: "color", value: layer.colour, "aria-label": "Colour of source " + source.number, title: "Choose a colour",
       oninput: function () { changed({ colour: colour.value }); },
     });
     var toggle = make("input", {

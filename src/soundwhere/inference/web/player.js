@@ -55,12 +55,12 @@ window.soundwhere = window.soundwhere || {};
       this.clock = make("output", { class: "clock", "aria-live": "off" });
       this.speed = make("select", { "aria-label": "Speed", title: "Speed", onchange: function () { self.video.playbackRate = Number(self.speed.value); } },
         [0.25, 0.5, 1, 2].map(function (rate) { return make("option", { value: rate, selected: rate === 1 }, [rate + "×"]); }));
-      this.loop = own.button("loop", "Again and again", function () { self.setLoop(!self.video.loop); }, "L");
+      this.loop = own.button("loop", "Repeat", function () { self.setLoop(!self.video.loop); }, "L");
       this.sound = own.button("loud", "Mute", function () { self.setMuted(!self.video.muted); }, "M");
       var row = make("div", { class: "tools" }, [
         own.button("back", "One frame back", function () { self.frame(-1); }, ","),
         this.playing,
-        own.button("forward", "One frame on", function () { self.frame(1); }, "."),
+        own.button("forward", "One frame forward", function () { self.frame(1); }, "."),
         this.clock,
         make("span", { class: "space" }),
         this.speed, this.loop, this.sound,
@@ -70,14 +70,14 @@ window.soundwhere = window.soundwhere || {};
 
       var lanes = make("div", { class: "timeline" });
       this.choice = own.choice("What is shown", [
-        ["heat", "Heat", "Heat over the picture"], ["split", "Compare", "Plain at the left, heat at the right (C)"], ["plain", "Plain", "The picture alone (P)"],
+        ["heat", "Heat", "Heat over the picture"], ["split", "Compare", "Plain on the left, heat on the right (C)"], ["plain", "Plain", "The picture alone (P)"],
       ], function (view) { self.setView(view); });
       this.slider = make("input", { type: "range", min: "0", max: "100", "aria-label": "Opacity of the heat", oninput: function () { self.setOpacity(self.slider.value / 100); } });
       this.percent = make("output", {});
       this.rows = data.sources.map(function (source, number) {
         return own.sourceRow(source, self.layers[number], function (what) { self.change(number, what); });
       });
-      var note = "The curves show how surely each source is found. Below " + data.least_confidence + ", the dotted line, and in silence nothing is drawn. " +
+      var note = "The curves show how confidently each source is found. Below " + data.least_confidence + ", the dotted line, and in silence nothing is drawn. " +
         "Localised by " + data.model + " at " + data.analysis + ". soundwhere " + data.version + ".";
       var panel = make("aside", { class: "panel" }, [
         make("section", {}, [make("h2", {}, ["Sources"]), make("ul", { class: "sources" }, this.rows)]),

@@ -37,7 +37,7 @@ class SCAVConfig(MethodConfig):
     """Pooling of the audio encoder's map into one embedding."""
     similarity: Literal["cosine", "dot"] = "cosine"
     """How an audio embedding is compared with a cell."""
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = Thresholds()  # noqa: RUF009 - frozen
     """Thresholds of both stages' losses and of Algorithm 1."""
     prior: Literal["algorithm1", "minmax", "uniform"] = "algorithm1"
     """Spatial prior: Algorithm 1, min-max of the similarity (without Algorithm 1), or 0.5 everywhere (ablation a)."""

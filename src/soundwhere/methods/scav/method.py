@@ -40,7 +40,7 @@ class SCAVMethod:
         assert isinstance(method, SCAVConfig)
         stage = method.stage
         if stage != "one" and not method.decouple:
-            raise ConfigError("decouple is off, but stage 2 is to be trained.", "Use --stage one.")
+            raise ConfigError("decouple is off, but stage 2 was asked for.", "Use --stage one.")
         if method.stage_two == "distil" and data.mixtures == "native" and stage != "one":
             raise ConfigError(
                 "The loss `distil` needs the separate sounds of a mixture, and native mixtures have none.",

@@ -108,7 +108,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise
     except Exception as error:  # damaged pickles and archives raise almost anything
         raise CheckpointError(
-            f"{path} is no weight file that can be read safely ({type(error).__name__}).",
+            f"{path} is not a weight file that can be read safely ({type(error).__name__}).",
             "It may be cut short, of another kind, or hold more than tensors: fetch it again, or save the state dict "
             "alone as .safetensors.",
         ) from error

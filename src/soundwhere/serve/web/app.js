@@ -162,7 +162,7 @@
         make("span", {}, [clip.name]), make("small", {}, [own.size(clip.bytes)]),
       ])]);
     }));
-    if (!found.length) at("clips").append(make("li", {}, [make("p", {}, [clips.length ? "No clip is called that." : "No videos here yet."])]));
+    if (!found.length) at("clips").append(make("li", {}, [make("p", {}, [clips.length ? "No clip has that name." : "No videos here yet."])]));
   }
 
   // Clips come in
@@ -218,7 +218,7 @@
       render();
     } catch (error) {
       at("lost").hidden = false;
-      at("lost").textContent = error.status === 401 ? error.message : "The server does not answer. Trying again…";
+      at("lost").textContent = error.status === 401 ? error.message : "The server is not answering. Trying again…";
       wait = 1500;
     }
     clearTimeout(timer);

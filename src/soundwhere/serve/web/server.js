@@ -40,7 +40,7 @@
           try { answer = JSON.parse(request.responseText); } catch (error) { /* no JSON: the status tells */ }
           if (request.status === 200) resolve(answer); else reject(problem(request.status, answer));
         };
-        request.onerror = function () { reject(new Error("The upload was cut off.")); };
+        request.onerror = function () { reject(new Error("The upload was interrupted.")); };
         request.onabort = function () { resolve(null); };
         request.open("POST", "/api/uploads?name=" + encodeURIComponent(file.name));
         request.setRequestHeader("Content-Type", "application/octet-stream");

@@ -1,4 +1,4 @@
-"""The desk annotators work at: from prompts to masks, and the next frames made ready meanwhile."""
+"""From prompts to masks, and the next frames made ready while people work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _REMEMBERED: Final = 64  # masks of drafts
 
 
-class Desk:
+class Masker:
     """Masks for a project's frames by one segmenter.
 
     Args:
@@ -138,11 +138,11 @@ class Ahead:
     """A thread that makes the next frames ready, one at a time, while people work.
 
     Args:
-        desk: What makes them ready.
+        masker: What makes them ready.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, masker: Masker) -> None:
+        self._masker = masker
         self._wanted: list[FrameRecord] = []
         self._changed = threading.Condition()
         self._stopped = False
@@ -170,8 +170,8 @@ class Ahead:
                 if self._stopped:
                     return
                 frame = self._wanted.pop(0)
-            if not self._desk.is_ready(frame):
+            if not self._masker.is_ready(frame):
                 try:
-                    self._desk.make_ready(frame)
+                    self._masker.make_ready(frame)
                 except Exception:  # whoever opens that frame is told why
                     continue

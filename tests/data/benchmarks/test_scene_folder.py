@@ -103,12 +103,12 @@ def test_missing_files_are_counted(own: Path) -> None:
         ("id,image,audio", "one,p.png,ab.wav", "no column `masks`, `boxes` or `boxes_norm`"),
         ("id,audio,masks", "one,ab.wav,m.png", "no column 'image'"),
         ("id,image,sounds,masks", "one,p.png,a.wav|b.wav,m.png", "line 2: 2 sounds, but masks or boxes of 1 sources"),
-        ("id,image,audio,masks,kinds", "one,p.png,ab.wav,m.png,a|b", "line 2: 2 kinds of 1 sources"),
+        ("id,image,audio,masks,kinds", "one,p.png,ab.wav,m.png,a|b", "line 2: 2 kinds for 1 sources"),
         ("id,image,audio,masks", "one,p.png,,m.png", "line 2: 1 images, 0 sounds"),
-        ("id,image,audio,boxes", 'one,p.png,ab.wav,"[[1, 2, 3]]"', "line 2: .* no box of four"),
+        ("id,image,audio,boxes", 'one,p.png,ab.wav,"[[1, 2, 3]]"', "line 2: .* not a box of four"),
         ("id,image,audio,boxes", "one,p.png,ab.wav,{", "line 2: `boxes` is '{'"),
         ("id,image,audio,masks", "one,p.png", "line 2: not 4 cells"),
-        ("id,image,audio,masks", "one,p.png,ab.wav,m.png\none,p.png,ab.wav,m.png", "one stands there twice"),
+        ("id,image,audio,masks", "one,p.png,ab.wav,m.png\none,p.png,ab.wav,m.png", "one appears twice"),
     ],
 )
 def test_malformed_lists_are_errors_with_their_line(own: Path, header: str, line: str, message: str) -> None:
@@ -119,7 +119,7 @@ def test_malformed_lists_are_errors_with_their_line(own: Path, header: str, line
 def test_files_outside_the_folder_are_refused(own: Path) -> None:
     inner = own / "inner"
     inner.mkdir()
-    with pytest.raises(DataError, match="does not lie in"):
+    with pytest.raises(DataError, match="is outside"):
         open_benchmark("folder", write(inner, "id,image,audio,masks", "one,../p.png,../ab.wav,../m.png"))
 
 

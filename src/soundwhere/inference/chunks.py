@@ -1,4 +1,4 @@
-"""A clip cut into portions for the network: a few frames, and the windows of sound around them, each picture once."""
+"""A clip cut into chunks for the network: a few frames, and the windows of sound around them, each picture once."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Portion:
+class Chunk:
     """B frames that go through the network together.
 
     Attributes:
         times_s: When they are on display, B times.
         images: Their P different pictures, normalised, shape (P, 3, H, W).
         shown: Which picture each frame shows, B numbers below P.
-        windows: Which window of sound lies around each frame, B numbers that count on from portion to portion.
-        sounds: The windows that no portion before this one had, by number, shape (66150,).
+        windows: Which window of sound lies around each frame, B numbers that count on from chunk to chunk.
+        sounds: The windows that no chunk before this one had, by number, shape (66150,).
         levels_db: The level of each of those.
     """
 
@@ -43,16 +43,16 @@ class Portion:
     levels_db: dict[int, float]
 
 
-def portions(
+def chunks(
     footage: Footage, fps: float, hop_s: float, batch: int, size: tuple[int, int]
-) -> Generator[Portion, None, None]:
-    """Read a clip portion by portion, in constant memory.
+) -> Generator[Chunk, None, None]:
+    """Read a clip chunk by chunk, in constant memory.
 
     Args:
         footage: The clip.
         fps: Frames per second that are looked at.
         hop_s: Distance between windows of sound; a frame has the one whose middle is nearest.
-        batch: Frames in a portion; the last one may have fewer.
+        batch: Frames in a chunk; the last one may have fewer.
         size: Height and width at which the network sees pictures.
     """
     hearing = SoundWindows(footage.sound, footage.start_s - hop_s)
@@ -67,7 +67,7 @@ def portions(
             windows = [int(frame.time_s / hop_s + 0.5) for frame in part]
             sounds = {number: hearing.at(number * hop_s) for number in sorted(set(windows)) if number > latest}
             latest = windows[-1]
-            yield Portion(
+            yield Chunk(
                 times_s=[frame.time_s for frame in part],
                 images=normalise(torch.stack([_resized(picture, size) for picture in pictures])),
                 shown=shown,

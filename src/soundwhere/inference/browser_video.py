@@ -26,19 +26,19 @@ _LONGEST_PX: Final = 1280  # of a new file's sides
 
 
 @dataclass(frozen=True)
-class Plain:
+class BrowserVideo:
     """A video that every browser plays, and the time of the clip at which it begins, in seconds."""
 
     path: Path
     start_s: float
 
 
-def plain_video(footage: Footage, folder: Path) -> Plain:
+def browser_video(footage: Footage, folder: Path) -> BrowserVideo:
     """The clip itself if browsers play it, or else `plain.mp4`, written into a folder."""
     if (path := playable(footage)) is not None:
-        return Plain(path, 0.0)
+        return BrowserVideo(path, 0.0)
     write_plain(footage, folder / "plain.mp4")
-    return Plain(folder / "plain.mp4", footage.start_s)
+    return BrowserVideo(folder / "plain.mp4", footage.start_s)
 
 
 def playable(footage: Footage) -> Path | None:

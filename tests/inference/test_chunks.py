@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from soundwhere.inference.chunks import _resized, chunks
 from soundwhere.inference.footage import Footage, level_db
-from soundwhere.inference.portions import _resized, portions
 from soundwhere.media.audio import read_audio, window
 from soundwhere.media.image import normalise, resize
 from soundwhere.media.video import read_frames
@@ -24,19 +24,19 @@ def test_pictures_are_resized_as_everywhere_else(size: tuple[int, int]) -> None:
 
 def test_every_frame_and_every_window_once(squares_path: Path) -> None:
     footage = Footage.open(squares_path, start_s=1.0)
-    found = list(portions(footage, fps=10, hop_s=0.5, batch=8, size=(128, 256)))
-    assert [len(portion.times_s) for portion in found] == [8, 8, 8, 8, 8]
-    times = [time_s for portion in found for time_s in portion.times_s]
+    found = list(chunks(footage, fps=10, hop_s=0.5, batch=8, size=(128, 256)))
+    assert [len(chunk.times_s) for chunk in found] == [8, 8, 8, 8, 8]
+    times = [time_s for chunk in found for time_s in chunk.times_s]
     np.testing.assert_allclose(times, 1 + np.arange(40) / 10)
-    fresh = [number for portion in found for number in portion.sounds]
+    fresh = [number for chunk in found for number in chunk.sounds]
     assert fresh == list(range(2, 11))
     sound = read_audio(squares_path)
-    for portion in found:
-        for number, heard in portion.sounds.items():
+    for chunk in found:
+        for number, heard in chunk.sounds.items():
             np.testing.assert_allclose(heard, window(sound, number / 2), atol=1e-6)
-            assert portion.levels_db[number] == level_db(heard)
-        for time_s, number in zip(portion.times_s, portion.windows, strict=True):
+            assert chunk.levels_db[number] == level_db(heard)
+        for time_s, number in zip(chunk.times_s, chunk.windows, strict=True):
             assert abs(number / 2 - time_s) <= 0.25 + 1e-9
-        for time_s, row in zip(portion.times_s, portion.shown, strict=True):
+        for time_s, row in zip(chunk.times_s, chunk.shown, strict=True):
             picture = resize(read_frames(squares_path, [time_s])[0].image, (128, 256))
-            np.testing.assert_allclose(portion.images[row], normalise(picture), atol=0.02)
+            np.testing.assert_allclose(chunk.images[row], normalise(picture), atol=0.02)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
@@ -17,7 +16,8 @@ from soundwhere.data.annotation.masks import read_mask, resize_mask
 from soundwhere.data.annotation.records import read_json, require_unique
 from soundwhere.data.benchmarks.scenes import Benchmark, Grid, Level, Missing
 from soundwhere.data.table import Row, read_table
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, shown
+from soundwhere.files import is_file, is_whole, parse_json
 from soundwhere.media.audio import centre_clip, read_audio, scale_to_rms
 from soundwhere.media.image import network_size, read_image, resize
 from soundwhere.types import Scene
@@ -34,7 +34,7 @@ _COLUMNS = ("id", "image", "audio", "sounds", "masks", "silent_masks", "boxes", 
 
 
 @dataclass(frozen=True)
-class _PlainRecord:
+class _FolderRecord:
     """A line of the list, with its files found."""
 
     name: str
@@ -96,7 +96,7 @@ class _PlainRecord:
 class PlainScenes(Sequence[Scene]):
     """Scenes of a plain folder, read when asked for."""
 
-    def __init__(self, records: Sequence[_PlainRecord], level: Level, blank: bool = False) -> None:
+    def __init__(self, records: Sequence[_FolderRecord], level: Level, blank: bool = False) -> None:
         self._records = records
         self._level = level
         self._blank = blank
@@ -115,7 +115,7 @@ class PlainScenes(Sequence[Scene]):
         return record.blank() if self._blank else record.scene(self._level)
 
 
-class PlainFolder:
+class SceneFolder:
     """A folder with `scenes.csv`, whose first line names the columns; paths are relative to the folder.
 
     | column | | |
@@ -192,12 +192,16 @@ class PlainFolder:
     def _grid(self) -> Grid:
         """Frames of the picture: known for a made-up world in columns or rows, otherwise it counts as one."""
         path = self.root / "world.json"
-        world = read_json(path) if path.is_file() else {}
-        try:
-            layout, (height, width) = world["layout"], world["size"]
-            count = world["sounding"] + world["silent"]
-        except (KeyError, TypeError, ValueError):
-            return (1, 1)
+        world = read_json(path) if is_file(path) else {}
+        if not isinstance(world, dict) or not {"layout", "size", "sounding", "silent"} <= world.keys():
+            return (1, 1)  # it is about something else
+        layout, size, things = world["layout"], world["size"], [world["sounding"], world["silent"]]
+        if not isinstance(size, list) or len(size) != 2 or not all(is_whole(number, 0) for number in [*size, *things]):
+            raise DataError(
+                f"{path} does not say how the scenes are laid out: {shown(world)}.",
+                "Write the scenes again with `soundwhere world`, or remove that file: a picture is then one frame.",
+            )
+        (height, width), count = size, sum(things)
         if layout == "side-by-side" and count and width % count == 0:
             return (1, count)
         return (count, 1) if layout == "stacked" and count and height % count == 0 else (1, 1)
@@ -233,10 +237,10 @@ def _files(row: Row) -> dict[str, list[str]]:
 
 def _absent(row: Row) -> list[str]:
     names = [name for values in _files(row).values() for name in values]
-    return [name for name in names if not (row.table.parent / name).is_file()]
+    return [name for name in names if not is_file(row.table.parent / name)]
 
 
-def _record(row: Row) -> _PlainRecord:
+def _record(row: Row) -> _FolderRecord:
     files = {column: tuple(row.file(name) for name in names) for column, names in _files(row).items()}
     sounds = files.get("sounds") or files.get("audio", ())
     masks = files["masks"]
@@ -251,8 +255,8 @@ def _record(row: Row) -> _PlainRecord:
             "Give each sound its mask, or give the mixture alone as `audio`.",
         )
     if kinds and len(kinds) != sources:
-        raise DataError(f"{row.place}: {len(kinds)} kinds of {sources} sources.", "Name the class of each source.")
-    return _PlainRecord(
+        raise DataError(f"{row.place}: {len(kinds)} kinds for {sources} sources.", "Name the class of each source.")
+    return _FolderRecord(
         name=row["id"],
         place=row.place,
         image=files["image"][0],
@@ -269,12 +273,13 @@ def _boxes(row: Row, column: str) -> tuple[list[Any], ...]:
     """For each source its boxes."""
     text = row.values.get(column) or "[]"
     try:
-        sources = json.loads(text)
+        sources = parse_json(text)
         if not isinstance(sources, list) or not all(isinstance(source, list) and source for source in sources):
-            raise ValueError("no list of boxes")
+            raise ValueError("not a list of boxes")
     except ValueError as error:
         raise DataError(
-            f"{row.place}: `{column}` is {text!r} ({error}).", "Write [[left, top, right, bottom], ...], one a source."
+            f"{row.place}: `{column}` is {shown(text)} ({error}).",
+            "Write [[left, top, right, bottom], ...], one a source.",
         ) from error
     boxes = tuple(source if isinstance(source[0], list) else [source] for source in sources)
     for source in boxes:

@@ -1,0 +1,209 @@
+"""Processes that work on items: one that dies costs the item it had, and each can be ended at any moment.
+
+A process is made from a function `make(tell)`, called once in it, that returns what is called with one item after the
+other and returns its answer. `tell` sends news before the answer, such as progress. The function, items, news and
+answers travel by pickle.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.connection import wait
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from soundwhere.errors import SoundwhereError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+
+    Pipe = Connection[Any, Any]
+    Tell = Callable[[Any], None]
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_PATIENCE_S = 15.0  # for a process to remove its partial files after it was told to end
+
+
+@dataclass(frozen=True)
+class Told:
+    """News of a process that is still working."""
+
+    news: Any
+
+
+@dataclass(frozen=True)
+class Died:
+    """Instead of an answer: the process ended, with this code (minus the signal's number)."""
+
+    code: int | None
+
+
+@dataclass(frozen=True)
+class _Useless:
+    """Instead of an answer: the work cannot begin, for any item at all."""
+
+    message: str
+    remedy: str
+
+
+class Worker(Generic[Item, Answer]):
+    """A process that answers one item after the other. `end` and `alive` may be asked for from any thread.
+
+    Args:
+        make: Makes what answers items, in the process.
+
+    Attributes:
+        pipe: Where news and answers come in, for `multiprocessing.connection.wait`.
+
+    Raises:
+        SoundwhereError: There is no room for another process.
+    """
+
+    def __init__(self, make: Callable[[Tell], Callable[[Item], Answer]]) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would share what torch and FFmpeg do not want shared
+        self._reaping = Lock()
+        try:
+            self.pipe, theirs = context.Pipe()
+            self._process = context.Process(target=_work, args=(theirs, make), daemon=True)
+            with _ctrl_c_blocked():
+                self._process.start()
+        except OSError as error:
+            remedy = "Close other programs, then try again."
+            raise SoundwhereError(f"No further process can be started: {error.strerror}.", remedy) from error
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be given an item."""
+        with self._reaping:
+            return self._process.is_alive()
+
+    def give(self, item: Item) -> None:
+        """Give it an item to work on. That it has ended meanwhile is heard, not raised."""
+        with suppress(OSError):
+            self.pipe.send(item)
+
+    def hear(self) -> Told | Died | Answer:
+        """Wait for what it has to say next.
+
+        Raises:
+            SoundwhereError: `make` raised one.
+        """
+        try:
+            heard = self.pipe.recv()
+        except (EOFError, OSError):
+            return Died(self._reap())
+        if isinstance(heard, _Useless):
+            raise SoundwhereError(heard.message, heard.remedy)
+        return cast("Told | Answer", heard)
+
+    def dismiss(self) -> None:
+        """Let it end when it has nothing to do; it is not waited for."""
+        self.pipe.close()
+
+    def ask_to_end(self) -> None:
+        """Interrupt it; it removes its partial files and ends."""
+        with self._reaping:
+            self._process.terminate()
+
+    def end(self) -> None:
+        """Interrupt it and wait until it has ended."""
+        self.ask_to_end()
+        self._reap()
+
+    def _reap(self) -> int | None:
+        """Wait until it has ended, not forever; its exit code."""
+        with self._reaping:
+            self._process.join(_PATIENCE_S)
+            if self._process.is_alive():
+                self._process.kill()
+                self._process.join()
+            return self._process.exitcode
+
+
+def work_through(
+    items: Sequence[Item], make: Callable[[Tell], Callable[[Item], Answer]], workers: int
+) -> Iterator[tuple[Item, Answer | Died]]:
+    """Work through items in several processes; news is not passed on.
+
+    Args:
+        items: What there is to do.
+        make: Makes what answers items, in each process.
+        workers: How many processes.
+
+    Yields:
+        Each item with its answer, as they come.
+
+    Raises:
+        SoundwhereError: `make` raised one, or no process can be started.
+    """
+    todo = deque(items)
+    busy: dict[Pipe, tuple[Worker[Item, Answer], Item]] = {}
+    try:
+        while busy or todo:
+            while todo and len(busy) < workers:
+                worker = Worker(make)
+                busy[worker.pipe] = worker, todo.popleft()
+                worker.give(busy[worker.pipe][1])
+            for pipe in cast("list[Pipe]", wait(list(busy))):
+                worker, item = busy[pipe]
+                heard = worker.hear()
+                if isinstance(heard, Told):
+                    continue
+                if todo and not isinstance(heard, Died):
+                    busy[pipe] = worker, todo.popleft()
+                    worker.give(busy[pipe][1])
+                else:
+                    del busy[pipe]
+                    worker.dismiss()
+                yield item, heard
+    finally:
+        for worker, _ in busy.values():
+            worker.ask_to_end()
+        for worker, _ in busy.values():
+            worker.end()
+
+
+def _work(pipe: Pipe, make: Callable[[Tell], Callable[[Any], Any]]) -> None:
+    """What a process does: answer items until there are no more, or until it is told to end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process: the first one tells the others
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        try:
+            answer = make(lambda news: pipe.send(Told(news)))
+        except SoundwhereError as error:
+            pipe.send(_Useless(error.message, error.remedy))
+            return
+        while True:
+            pipe.send(answer(pipe.recv()))
+    except (KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """A process that is started within does not hear Ctrl-C before it is ready to ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it unblocks Ctrl-C when it starts, so it starts first
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: what follows is cleaning up
+    raise KeyboardInterrupt

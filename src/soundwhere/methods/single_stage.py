@@ -1,0 +1,156 @@
+"""Methods that train in one stage: a network and a loss are all that is left to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+from torch import nn
+
+from soundwhere import constants
+from soundwhere.config import MethodConfig, require
+from soundwhere.data.training_scenes import Needs
+from soundwhere.methods.method import Phase, Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch import Tensor
+
+    from soundwhere.config import Config
+    from soundwhere.methods.method import Network, Progress
+    from soundwhere.types import Batch
+
+    Loss = Callable[[Any, Batch], dict[str, Tensor]]  # of a network and a batch: `loss`, and what else is shown
+
+
+@dataclass(frozen=True)
+class SingleStageConfig(MethodConfig):
+    """For how long and how fast one stage trains. Adam 1e-4 is what most of the field uses."""
+
+    steps: int = 20_000
+    """Optimiser steps."""
+    batch_size: int = constants.BATCH_SIZE
+    """Scenes per optimiser step, over all processes."""
+    accumulate: int = 1
+    """Parts a process's batch is cut into; saves memory, and leaves fewer contrastive negatives for each part."""
+    learning_rate: float = constants.LEARNING_RATE
+    """Initial learning rate of Adam."""
+    weight_decay: float = 0.0
+    """Weight decay of Adam."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Learning rate over the steps."""
+    warmup_steps: int = 0
+    """Steps over which the learning rate rises from 0."""
+    clip_norm: float = 0.0
+    """Largest norm of the gradient; 0 leaves it as it is."""
+
+    training: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("steps", "batch_size", "accumulate", "learning_rate", "weight_decay", "schedule", "warmup_steps"),
+            "clip_norm",
+        }
+    )
+    changeable: ClassVar[frozenset[str]] = frozenset({"steps", "learning_rate", "clip_norm"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("steps", "batch_size", "accumulate"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        for name in ("weight_decay", "warmup_steps", "clip_norm"):
+            require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "greater than 0")
+
+
+class Objective(nn.Module):
+    """A network and its loss; everything trains that is not frozen."""
+
+    def __init__(self, network: Network, loss: Loss) -> None:
+        super().__init__()
+        self.network = network
+        self._loss = loss
+        self.train()
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss of a batch, and what else is shown."""
+        return self._loss(self.network, batch)
+
+
+@dataclass(frozen=True)
+class SingleStage:
+    """The one stage of a method; see `Stage`."""
+
+    config: SingleStageConfig
+    loss: Loss
+    needs: Needs
+    name: str = "one"
+    follows: str | None = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """How long and how fast."""
+        config = self.config
+        return Schedule(
+            batch_size=config.batch_size,
+            learning_rate=config.learning_rate,
+            decay=config.schedule,
+            warmup_steps=config.warmup_steps,
+            clip_norm=config.clip_norm,
+            accumulate=config.accumulate,
+            weight_decay=config.weight_decay,
+        )
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """One kind of scene from beginning to end."""
+        return (Phase(self.config.steps, self.needs),)
+
+    def objective(self, network: Network) -> Objective:
+        """What is minimised."""
+        return Objective(network, self.loss)
+
+    def prepare(self, network: Network, config: Config, progress: Progress) -> None:
+        """Nothing."""
+
+    def finish(self, network: Network) -> None:
+        """Nothing is left behind."""
+
+
+C = TypeVar("C", bound=SingleStageConfig)
+
+
+@dataclass(frozen=True)
+class SingleStageMethod(Generic[C]):
+    """A method of one stage; see `Method`.
+
+    Attributes:
+        config: Class of its configuration.
+        network: Makes a network of a configuration.
+        loss: What is minimised.
+        needs: What it trains on: single clips, unless it says otherwise.
+        others: Further configurations that have a name, beside the class's own defaults.
+    """
+
+    config: type[C]
+    network: Callable[[C], Network]
+    loss: Loss
+    needs: Needs = field(default_factory=lambda: Needs(sounds=1))
+    others: Mapping[str, C] = field(default_factory=dict)
+
+    @property
+    def named(self) -> Mapping[str, C]:
+        """Configurations by name."""
+        own = self.config()
+        return {own.name: own, **self.others}
+
+    def build(self, config: C) -> Network:
+        """A network with random weights."""
+        return self.network(config)
+
+    def stages(self, config: C) -> tuple[SingleStage, ...]:
+        """The one stage."""
+        return (SingleStage(config, self.loss, self.needs),)
+
+    def check(self, config: Config) -> Config:
+        """Nothing that needs checking beyond its settings."""
+        return config

@@ -1,0 +1,125 @@
+"""What was scored is found again; lines that nobody scored are refused, whatever they are."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from soundwhere.data.benchmarks.catalogue import Options
+from soundwhere.data.synthetic.scenes import WorldScenes
+from soundwhere.data.synthetic.world import World
+from soundwhere.errors import OutputError
+from soundwhere.evaluation.constant import Constant
+from soundwhere.evaluation.evaluation import evaluate
+from soundwhere.evaluation.probes import InputFreeProbe
+from soundwhere.evaluation.scorebook import Scorebook
+from soundwhere.evaluation.subject import Places, choose_scenes, constant_for
+from soundwhere.evaluation.summary import summarise_evaluation
+from soundwhere.metrics.presets import PRESETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from soundwhere.evaluation.evaluation import Evaluation
+
+    Spoilt = Callable[[str], Iterator[str]]
+
+SCENES = WorldScenes(World(5, (64, 128), seconds=0.2), 2, silent=0, layout="side-by-side")
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+def test_lines_come_back_and_one_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
+    book = Scorebook(tmp_path, {"a": 1}, is_number)
+    book.add({"one": 1, "two": 2})
+    with book.path.open("ab") as file:
+        file.write(b'["three", 3')  # and the process was killed
+    again = Scorebook(tmp_path, {"a": 1}, is_number)
+    assert ("one" in again, again["two"], "three" in again) == (True, 2, False)
+    again.add({"three": 3, "one": 99})
+    assert [json.loads(line) for line in book.path.read_text().splitlines()[1:]] == [
+        ["one", 1],
+        ["two", 2],
+        ["three", 3],
+    ]
+    assert "one" not in Scorebook(tmp_path, {"a": 2}, is_number)
+
+
+@pytest.mark.parametrize(
+    "line", ["{}", "5", '["three"]', '["three", 3, 3]', "[3, 3]", '["three", "x"]', "scores", "[" * 9999]
+)
+def test_a_foreign_line_is_named_and_the_file_left_alone(tmp_path: Path, line: str) -> None:
+    book = Scorebook(tmp_path, {"a": 1}, is_number)
+    book.add({"one": 1})
+    text = f'{book.path.read_text()}{line}\n["two", 2]\n'
+    book.path.write_text(text)
+    with pytest.raises(OutputError, match=r"\.jsonl, line 3 does not hold the scores of a scene") as caught:
+        Scorebook(tmp_path, {"a": 1}, is_number)
+    assert "Remove that file" in caught.value.remedy
+    assert book.path.read_text() == text
+
+
+def test_a_file_with_other_settings_than_its_name_says_is_refused(tmp_path: Path) -> None:
+    book = Scorebook(tmp_path, {"a": 1}, is_number)
+    book.path.write_text('{"settings": {"a": 2}}\n["one", 1]\n')
+    with pytest.raises(OutputError, match="line 1 does not hold"):
+        Scorebook(tmp_path, {"a": 1}, is_number)
+
+
+def score(folder: Path) -> Evaluation:
+    probes = [InputFreeProbe(Constant((1, 2), (0, 1), 25.0, "val"), 2)]
+    found = evaluate(SCENES, ["a", "b"], probes, PRESETS["scav"], (1, 2), folder, about={}, batch=1)
+    summarise_evaluation(found, draws=2)
+    return found
+
+
+def test_whatever_stands_in_a_file_of_scores_is_read_or_refused(tmp_path: Path, spoilt: Spoilt) -> None:
+    before = score(tmp_path)
+    refused = 0
+    for path in sorted(tmp_path.glob("*.jsonl")):
+        first, line, last = path.read_text().splitlines()
+        scene, value = json.loads(line)
+        if isinstance(value, dict):  # rows are alike
+            value = {name: row for name, row in value.items() if name == next(iter(value))}
+            rest = {name: row for name, row in json.loads(line)[1].items() if name not in value}
+        else:
+            rest = {}
+        for text in spoilt(json.dumps(value)):
+            if rest and text.startswith('{"'):
+                text = f"{text[:-1]}, {json.dumps(rest)[1:]}"
+            path.write_text(f"{first}\n[{json.dumps(scene)}, {text}]\n{last}\n")
+            try:
+                score(tmp_path)
+            except OutputError:
+                refused += 1
+        path.write_text(f"{first}\n{line}\n{last}\n")
+    assert refused > 100
+    again = score(tmp_path)
+    assert all((again.scores[name].pairs.iou == row.pairs.iou).all() for name, row in before.scores.items())
+
+
+def test_a_kept_choice_of_the_constant_is_checked(tmp_path: Path, spoilt: Spoilt) -> None:
+    places = Places("synthetic", options=Options(split="val"))
+    subject = choose_scenes(places.open(), limit=2)
+
+    def choose() -> Constant:
+        return constant_for(subject, places, 2, PRESETS["scav"], tmp_path)
+
+    chosen = choose()
+    (path,) = tmp_path.glob("*.jsonl")
+    first, line = path.read_text().splitlines()
+    refused = 0
+    for text in spoilt(json.dumps(json.loads(line)[1])):
+        path.write_text(f'{first}\n["choice", {text}]\n')
+        try:
+            assert choose().rows
+        except OutputError:
+            refused += 1
+    assert refused > 100
+    path.write_text(f"{first}\n{line}\n")
+    assert choose() == chosen
