@@ -20,7 +20,7 @@ start again whenever you like.
 Examples:
   soundwhere benchmark init masks/ --manifest vggss.json --data clips/    make the project first
   soundwhere annotate masks/                                              on this machine, anyone with a name
-  soundwhere annotate masks/ --invite ann bob                             links with a token each
+  soundwhere annotate masks/ --invite ann bob --host 0.0.0.0              links with a token each
   soundwhere annotate masks/ --host 0.0.0.0 --segmenter onnx:sam2-tiny/   for a team
 """
 
