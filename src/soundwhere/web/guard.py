@@ -90,7 +90,7 @@ class Guard:
         host = headers.get("host", "").lower()
         named = _HOST.fullmatch(host)
         if named is None:
-            return 400, "The request names no valid host."
+            return 400, "The request does not name a valid host."
         if self._hosts and (named[1] or named[2]) not in self._hosts:
             return 421, "This server does not answer to that name."  # a foreign name that was made to point here
         origin = headers.get("origin")
