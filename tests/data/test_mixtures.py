@@ -229,7 +229,7 @@ def test_what_is_absent_has_an_empty_target(mini_clips, tmp_path):
 
 def test_sounds_as_they_were_recorded_keep_their_levels(mini_clips):
     """Clip i has a level of 0.05 (i + 1), rising within the clip; otherwise each is scaled to one."""
-    plain, equal = (Mixtures(mini_clips, level=level, **OPTIONS) for level in ("as-recorded", "equal"))
+    plain, equal = (Mixtures(mini_clips, level=level, **OPTIONS) for level in ("as-recorded", "equal-rms"))
     ratios = set()
     for number in range(30):
         kept, scaled = plain.draw(number), equal.draw(number)

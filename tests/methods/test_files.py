@@ -126,7 +126,6 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
         {"format": "soundwhere-1", "model": "{", "facts": "{}"},
         {"format": "soundwhere-1", "model": "[" * 9999, "facts": "{}"},
         {"format": "soundwhere-2", "method": "{", "facts": "{}"},
-        {"format": "soundwhere-2", "method": "[3]", "facts": "{}"},
         {"format": "soundwhere-2", "method": "{}", "facts": "["},
         {"format": "soundwhere-2", "method": "{}", "facts": "[" * 9999},
         {"format": "soundwhere-2", "method": "{}", "facts": "3"},
@@ -147,6 +146,14 @@ def test_a_setting_of_another_version_is_named(tmp_path: Path, number: int, key:
     settings = {"format": f"soundwhere-{number}", key: json.dumps({"colour": "red"}), "facts": "{}"}
     save_file({"weight": torch.zeros(2)}, path, settings)
     with pytest.raises(SoundwhereError, match=r"newer\.safetensors.*colour"):
+        read_model(path)
+
+
+@pytest.mark.parametrize(("number", "key"), [(1, "model"), (2, "method")])
+def test_settings_that_are_none_are_named(tmp_path: Path, number: int, key: str) -> None:
+    path = tmp_path / "list.safetensors"
+    save_file({"weight": torch.zeros(2)}, path, {"format": f"soundwhere-{number}", key: "[3]", "facts": "{}"})
+    with pytest.raises(ConfigError, match=r"list\.safetensors holds no settings, but \[3\]"):
         read_model(path)
 
 

@@ -79,17 +79,23 @@ def test_a_model_without_training_state_is_not_resumed(config: Config, tmp_path:
 
 def test_a_run_that_diverged_can_still_be_read(config: Config, tmp_path: Path) -> None:
     path = tmp_path / "latest.safetensors"
-    save_checkpoint(path, SCAV(config.model), config, Progress("one", best_loss=math.inf, smooth_loss=math.nan), None)
+    save_checkpoint(path, SCAV(config.method), config, Progress("one", best_loss=math.inf, smooth_loss=math.nan), None)
     _, progress = read_progress(path)
     assert (progress.best_loss, math.isnan(progress.smooth_loss)) == (math.inf, True)
 
 
 @pytest.mark.parametrize(
-    "facts", [{"progress": 3, "config": {}}, {"progress": {"x": 1}, "config": {}}, {"progress": {}}]
+    "facts",
+    [
+        {"progress": 3, "config": {}},
+        {"progress": {"x": 1}, "config": {}},
+        {"progress": {}},
+        {"progress": {"stage": "one"}, "config": 3},
+    ],
 )
 def test_a_damaged_training_state_is_named(config: Config, tmp_path: Path, facts: dict[str, Any]) -> None:
     path = tmp_path / "latest.safetensors"
-    write_model(path, SCAV(config.model), facts=facts)
+    write_model(path, SCAV(config.method), facts=facts)
     with pytest.raises(CheckpointError, match=r"latest\.safetensors holds a damaged training state"):
         read_progress(path)
 

@@ -191,6 +191,6 @@ def test_a_batch_that_cannot_be_shared_is_refused(monkeypatch: pytest.MonkeyPatc
     from soundwhere.errors import ConfigError
 
     monkeypatch.setattr(distributed, "world_size", lambda: 3)
-    with pytest.raises(ConfigError, match="batch of 8 cannot be shared by 3 processes") as caught:
+    with pytest.raises(ConfigError, match="batch of 8 cannot be divided among 3 processes") as caught:
         train(settings(), tmp_path / "run")
     assert "--batch-size" in caught.value.remedy

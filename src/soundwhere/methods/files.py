@@ -126,11 +126,8 @@ def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
 
 def stored_config(settings: Any, where: str) -> MethodConfig:
     """A stored configuration; what it leaves out has the default of its method, whatever a name stands for today."""
-    if not isinstance(settings, dict):
-        raise CheckpointError(
-            f"{where} holds no readable configuration ({settings!r}).", "Give a file written by `soundwhere train`."
-        )
-    base = type(base_config({"family": "scav", **settings}, where))()
+    section = settings if isinstance(settings, dict) else {}  # what it is instead, `from_dict` says
+    base = type(base_config({"family": "scav", **section}, where))()
     return from_dict(type(base), settings, where, base)
 
 

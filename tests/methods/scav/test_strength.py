@@ -20,6 +20,15 @@ from soundwhere.methods.scav.strength import (
 CHANNELS = 12
 
 
+def test_strength_of_other_scales_is_another_entry_of_a_cache():
+    """Its name holds all that decides it, whatever that is changed to."""
+    kind, *scales, cell = STRENGTH.name.split("-")
+    assert kind == "strength"
+    assert [float(scale) for scale in scales] == pytest.approx(SCALES, abs=1e-3)
+    assert cell == f"{CELL_PX}px"
+    assert len(set(scales)) == len(SCALES)
+
+
 def eye(weights: torch.Tensor, stride_px: int = 32) -> Eye:
     """An encoder that looks at every cell through the same weights, of shape (channels, 3, stride, stride)."""
     layer = nn.Conv2d(3, len(weights), stride_px, stride_px, bias=False)
