@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from soundwhere.cli.show import print_links
+from soundwhere.cli.terminal import print_links
 from soundwhere.errors import ConfigError
 from soundwhere.web.addresses import listen, own_addresses, page_addresses
 
