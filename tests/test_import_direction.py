@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -68,6 +71,20 @@ def test_rooms_import_only_rooms_before_them(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "cli").glob("*.py")), ids=lambda path: path.name)
 def test_commands_import_torch_only_when_they_run(path: Path) -> None:
     assert "torch" not in at_import(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_what_is_imported_with_a_module_is_what_the_package_depends_on() -> None:
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.split(r"[^\w-]", line)[0] for line in project["dependencies"]]
+    known = {"PIL" if name == "pillow" else name.replace("-", "_") for name in names}
+    known |= {"pydantic", "starlette"}  # what fastapi is made of
+    wrong = [
+        f"{path.relative_to(ROOT)}: {package}"
+        for path in MODULES
+        for package in at_import(ast.parse(path.read_text(encoding="utf-8"))) - known - sys.stdlib_module_names
+        if package not in ("soundwhere", "__future__")
+    ]
+    assert wrong == []
 
 
 def test_the_reading_sees_what_it_should() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -237,13 +238,24 @@ def test_unknown_scene_of_the_figure(model_path: Path, capsys: Capture) -> None:
     assert "made-up-1000002-0" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("folder")
-def test_without_matplotlib_the_page_can_be_left_out(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("few_draws")
+def test_without_matplotlib_everything_but_the_page_is_there(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("soundwhere.analysis.evaluation_page.find_spec", lambda _: None)
-    assert run([*WORLD, "--input-free"]) == 2
-    err = capsys.readouterr().err
-    assert "soundwhere[report]" in err
-    assert "--no-page" in err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run([*WORLD, "--input-free"]) == 0
+    told = capsys.readouterr()
+    assert "report.html is left out: matplotlib is not installed. " in told.err
+    assert "pip install 'soundwhere[report]'" in told.err
+    assert "constant pair" in told.out
+    assert "report.html" not in told.out
+    written = {path.name for path in (folder / "out").iterdir()}
+    assert {"results.json", "tables.md"} <= written
+    assert "report.html" not in written
+    assert run([*WORLD, "--input-free", "--no-page"]) == 0
+    assert "matplotlib" not in capsys.readouterr().err
 
 
 def test_two_processes_would_write_over_each_other(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

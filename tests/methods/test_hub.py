@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from soundwhere.config import Thresholds
-from soundwhere.errors import CheckpointError, ConfigError
+from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import load_model
 from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
+from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +83,13 @@ def test_the_network_is_asked_only_on_request(model: SCAV, tmp_path: Path, monke
     assert asked == []
     assert SCAV.from_pretrained("someone/scav", download=True).config == model.config
     assert asked == ["someone/scav"]
+
+
+def test_without_the_hub_s_package_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match=r"huggingface_hub is not installed") as caught:
+        SCAV.from_pretrained("someone/scav", download=True)
+    assert "soundwhere[hub]" in caught.value.remedy
 
 
 def test_a_failed_download_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,16 +48,9 @@ small, .note {{ color: #666 }} .note {{ margin: .2rem 0 }} img {{ max-width: 100
 """
 
 
-def require_matplotlib() -> None:
-    """Say early that the page cannot be drawn.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
-    if find_spec("matplotlib") is None:
-        error = MissingExtraError("matplotlib", "report")
-        error.remedy += "\nOr leave the page out with --no-page."
-        raise error
+def what_is_missing() -> MissingExtraError | None:
+    """What the page cannot be drawn without, if it is not installed."""
+    return MissingExtraError("matplotlib", "report") if find_spec("matplotlib") is None else None
 
 
 def write_evaluation_page(

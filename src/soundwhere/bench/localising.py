@@ -21,7 +21,7 @@ from soundwhere.inference.ahead import spread
 from soundwhere.inference.chunks import chunks
 from soundwhere.inference.writers import drawn_maps
 from soundwhere.media.audio import read_audio, window
-from soundwhere.media.draw import overlay
+from soundwhere.media.blend import HeatBlender
 from soundwhere.media.image import network_size, normalise, resize
 from soundwhere.media.writer import VideoWriter
 
@@ -164,11 +164,12 @@ def _time_overlay(result: Result, target: Path) -> list[PartTime]:
     footage, (height, width) = result.footage, result.size
     seconds = {"decode again, at the full rate": 0.0, "draw": 0.0, "write": 0.0}
     fps = footage.own_fps
+    blender = HeatBlender()
     with VideoWriter(target, width, height, fps, audio_from=footage.sound) as video:
         times = [time.perf_counter()]
-        for frame in footage.frames(fps):
+        for time_s, frame in footage.planes(fps):
             times.append(time.perf_counter())
-            drawn = overlay(frame.image, drawn_maps(result, frame.time_s))
+            drawn = blender.blend(frame, drawn_maps(result, time_s))
             times.append(time.perf_counter())
             video.write(drawn)
             times.append(time.perf_counter())

@@ -78,7 +78,7 @@ class Options:
     figure: Annotated[tuple[str, ...], named("SCENE ...")] = ()
     """Draw these scenes as figure.png: truth, every other method, each map of the last one."""
     page: Annotated[bool, *FLAG] = True
-    """Leave out report.html, which needs matplotlib."""
+    """Leave out report.html, which is drawn where matplotlib is installed."""
     batch: int = 16
     """Scenes at a time."""
     device: str = "auto"
@@ -109,6 +109,7 @@ def run(arguments: list[str]) -> int:
     """Evaluate, write everything to the folder, and print the tables."""
     options = parse(Options, arguments, "evaluate", description=DESCRIPTION)
     preset = _check(options)
+    page = options.page and _can_draw_page()
 
     from soundwhere.analysis.qualitative import find_scenes, write_figure
     from soundwhere.cli.show import Bar, print_tables, print_written
@@ -174,10 +175,10 @@ def run(arguments: list[str]) -> int:
     listed.write_list(out / "list.csv")
     if drawn:
         write_figure(out / "figure.png", [subject.scenes[place] for place in drawn], methods)
-    if options.page:
+    if page:
         _page(out / "report.html", command, tables, evaluation, subject, methods, constant)
     print_tables(tables)
-    made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": options.page}
+    made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": page}
     names = [*_ALWAYS, *(name for name, written in made.items() if written)]
     print_written(out, [out / name for name in sorted(names)])
     return 0
@@ -214,11 +215,17 @@ def _check(options: Options) -> Preset:
         if domain != preset.domain:
             name = f"{preset.name}, {options.protocol}"
             preset = dataclasses.replace(preset, name=name, domain=domain, call="picture")
-    if options.page:
-        from soundwhere.analysis.evaluation_page import require_matplotlib
-
-        require_matplotlib()
     return preset
+
+
+def _can_draw_page() -> bool:
+    """Whether the page can be drawn; if not, say what it needs before the work begins."""
+    from soundwhere.analysis.evaluation_page import what_is_missing
+
+    missing = what_is_missing()
+    if missing is not None:
+        say(f"report.html is left out: {missing.message} {missing.remedy}")
+    return missing is None
 
 
 def _places(options: Options) -> Places:

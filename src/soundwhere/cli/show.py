@@ -77,6 +77,20 @@ class _Speed(ProgressColumn):
         return Text(f"{task.completed / elapsed:.1f} {self._unit}" if elapsed else "")
 
 
+def print_links(links: Sequence[str], note: str, host: str) -> None:
+    """Print where a page is: for this machine with a note, then for others.
+
+    Args:
+        links: This machine's first.
+        note: What else there is to say about the page.
+        host: What it is served on.
+    """
+    lines = [f"{links[0]}  {note}", *(f"{link}  from other machines" for link in links[1:])]
+    if host in ("0.0.0.0", "::") and len(links) == 1:
+        lines.append("This machine seems to have no address that others could open.")
+    print("\n".join(lines), flush=True)
+
+
 def print_sources(result: Result) -> None:
     """Say when and where each source sounds."""
     console = Console(highlight=False, soft_wrap=True)

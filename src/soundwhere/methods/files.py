@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
 from soundwhere.config import from_dict, to_dict
-from soundwhere.errors import CheckpointError
+from soundwhere.errors import CheckpointError, MissingExtraError
 from soundwhere.files import atomic_path, make_folder, parse_json, write_json
 from soundwhere.methods.catalogue import base_config, find_method, is_named
 
@@ -275,9 +275,11 @@ def _read_config(path: Path) -> MethodConfig:
 
 def _fetch(name: str) -> Path:
     """A repository's files in the Hub's own cache."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ImportError as error:
+        raise MissingExtraError("huggingface_hub", "hub") from error
     try:
         return Path(snapshot_download(name, allow_patterns=[HUB_CONFIG, HUB_WEIGHTS]))
     except (HfHubHTTPError, HFValidationError, OSError) as error:

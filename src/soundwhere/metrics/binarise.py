@@ -15,7 +15,7 @@ import torch
 
 from soundwhere.errors import ConfigError
 from soundwhere.metrics.functional import to_numpy
-from soundwhere.metrics.kernels import flat, not_finite
+from soundwhere.metrics.kernels import is_flat, not_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,10 +114,10 @@ def _threshold(heat: NDArray[Any], rule: Rule) -> tuple[Any, bool]:
         return number(rule.value), rule.strict
     if rule.kind == "max-fraction":
         return high * number(rule.value), rule.strict
-    even = flat(heat)
+    flat = is_flat(low, high)
     if rule.kind == "minmax":
-        return number(np.inf) if even else low + number(rule.value) * (high - low), rule.strict
-    if even:
+        return number(np.inf) if flat else low + number(rule.value) * (high - low), rule.strict
+    if flat:
         return low, False
     # the peers' median is element N // 2 of the sorted pixels
     place = heat.size // 2 if rule.kind == "median" else heat.size - max(1, round(rule.value * heat.size))

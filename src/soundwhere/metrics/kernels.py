@@ -18,12 +18,17 @@ FLAT: Final = 1e-5  # a map whose range is a smaller share of its largest value 
 _INFINITY: Final = 0x7F800000  # the bits of infinity as float32; those of every NaN lie above
 
 
+def is_flat(low: Heat, high: Heat) -> Mask:
+    """Whether maps between these values are flat but for rounding errors, such as upsampling leaves."""
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # infinities are refused elsewhere
+        even: Mask = (high - low <= FLAT * np.maximum(abs(low), abs(high))) & np.isfinite(low)
+    return even
+
+
 def flat(heat: Heat) -> Mask:
-    """Which of the maps (..., h, w) are flat but for rounding errors, such as upsampling leaves; shape (...)."""
-    low, high = (extreme((-2, -1)).astype(np.float64) for extreme in (heat.min, heat.max))
-    even: Mask = high - low <= FLAT * np.maximum(abs(low), abs(high))
-    found: Mask = even & np.isfinite(low)
-    return found
+    """Which of the maps (..., h, w) are flat but for rounding errors, shape (...)."""
+    return is_flat(heat.min((-2, -1)), heat.max((-2, -1)))
 
 
 def settle(heat: Heat) -> Heat:

@@ -18,7 +18,7 @@ from threading import Condition
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.errors import DataError, OutputError, SoundwhereError
-from soundwhere.files import make_folder, output_error, parse_json, write_text
+from soundwhere.files import make_folder, output_error, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,9 +207,9 @@ def _read(folder: Path) -> Job | None:
     if not _ID.fullmatch(folder.name):
         return None
     try:
-        stored = parse_json((folder / "job.json").read_bytes())
+        stored = json.loads((folder / "job.json").read_bytes())  # our own words: a path may hold what is not text
         job = Job(**{field.name: stored[field.name] for field in fields(Job)})
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return job if job.id == folder.name else None
 

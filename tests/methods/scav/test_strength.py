@@ -119,3 +119,9 @@ def test_the_same_seed_gives_the_same_head():
     for name, value in one.state_dict().items():
         torch.testing.assert_close(value, other.state_dict()[name], rtol=0, atol=0)
     assert not torch.equal(one.layers[0].weight, different.layers[0].weight)
+
+
+def test_the_name_of_the_target_tells_how_it_is_made() -> None:
+    """By it what is kept is found again: another scale, or another cell, must be another name."""
+    assert [float(part) for part in STRENGTH.name.split("-")[1:-1]] == pytest.approx(SCALES, abs=1e-3)
+    assert STRENGTH.name.endswith(f"-{CELL_PX}px")

@@ -1,21 +1,12 @@
-"""What the local pages share: a guard before the server, errors as answers, and the page's own files.
-
-Requests from other sites, to other hosts, or too large go no further than the guard. Only servers import this module:
-it needs the extra `annotate`.
-"""
+"""A guard before a server: requests from other sites, to other hosts, malformed or too large go no further."""
 
 from __future__ import annotations
 
 import json
-from importlib import resources
+import re
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
-from fastapi import FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse, Response
-
-from soundwhere import __version__
-from soundwhere.errors import OutputError, SoundwhereError
+from soundwhere.web.addresses import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -28,9 +19,8 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 20
 """Of a request; a long stroke of the annotator's brush takes 50 kB."""
 
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-
-_TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_HOST: Final = re.compile(r"(?:([\w.-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII)
+_LENGTH: Final = re.compile(r"\d{1,18}", re.ASCII)
 _HEADERS: Final = (
     (b"content-security-policy", (b"default-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
      b"object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")),
@@ -79,8 +69,10 @@ class Guard:
         if streamed:
             await self._app(scope, receive, with_headers)
             return
-        body, fits = await _read(receive)
-        if not fits:
+        body = await _read(receive)
+        if body is None:
+            return
+        if len(body) > MOST_BYTES:
             await _answer(send, 413, "The request is too large.")
             return
         handed_over = False
@@ -95,34 +87,36 @@ class Guard:
         await self._app(scope, once, with_headers)
 
     def _refusal(self, headers: dict[str, str], streamed: bool) -> tuple[int, str] | None:
-        host = headers.get("host", "")
-        if self._hosts and urlsplit(f"//{host}").hostname not in self._hosts:
+        host = headers.get("host", "").lower()
+        named = _HOST.fullmatch(host)
+        if named is None:
+            return 400, "The request does not name a valid host."
+        if self._hosts and (named[1] or named[2]) not in self._hosts:
             return 421, "This server does not answer to that name."  # a foreign name that was made to point here
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):
             return 403, "Requests from other sites are refused."
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return 403, "Requests from other sites are refused."
         length = headers.get("content-length", "0")
-        if not length.isdigit() or (int(length) > MOST_BYTES and not streamed):
+        if not _LENGTH.fullmatch(length) or (int(length) > MOST_BYTES and not streamed):
             return 413, "The request is too large."
         return None
 
 
-async def _read(receive: Receive) -> tuple[bytes, bool]:
-    """The body, and whether it is small enough; a body without a stated length is counted as it comes."""
+async def _read(receive: Receive) -> bytes | None:
+    """The body, of which no more than is too much is read; none if it was cut off, for then nothing may be done."""
     parts: list[bytes] = []
     size = 0
-    while True:
+    while size <= MOST_BYTES:
         message = await receive()
         if message["type"] != "http.request":
-            return b"", True
-        size += len(message.get("body", b""))
-        if size > MOST_BYTES:
-            return b"", False
+            return None
         parts.append(message.get("body", b""))
+        size += len(parts[-1])
         if not message.get("more_body"):
-            return b"".join(parts), True
+            break
+    return b"".join(parts)
 
 
 async def _answer(send: Send, status: int, message: str) -> None:
@@ -130,56 +124,3 @@ async def _answer(send: Send, status: int, message: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *_HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def make_application(title: str, *packages: str, **options: Any) -> FastAPI:
-    """An application that shows a page and turns errors into JSON with `error` and `remedy`.
-
-    Args:
-        title: Its name.
-        *packages: Where the page's own files are: in the folder `web` of these. Those that are there at the start are
-            served under `/web`, and no others; `index.html` is the page itself.
-        **options: Passed on to FastAPI, such as `lifespan`.
-    """
-    app = FastAPI(title=title, version=__version__, docs_url=None, redoc_url=None, openapi_url=None, **options)
-    files = {
-        file.name: file.read_bytes()
-        for package in packages
-        for file in (resources.files(package) / "web").iterdir()
-        if file.name.rsplit(".", 1)[-1] in _TYPES
-    }
-
-    @app.get("/")
-    def index() -> Response:
-        return Response(files["index.html"], media_type="text/html")
-
-    @app.get("/web/{name}")
-    def web(name: str) -> Response:
-        if name not in files:
-            raise HTTPException(404, "There is no such file.")
-        return Response(files[name], media_type=_TYPES[name.rsplit(".", 1)[-1]])
-
-    app.add_exception_handler(SoundwhereError, _complain)
-    app.add_exception_handler(HTTPException, _refuse)
-    return app
-
-
-async def _complain(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, SoundwhereError)
-    usual = 507 if isinstance(error, OutputError) else 400
-    return JSONResponse({"error": error.message, "remedy": error.remedy}, getattr(error, "status", usual))
-
-
-async def _refuse(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail, "remedy": ""}, error.status_code)
-
-
-def open_later(address: str) -> None:
-    """Open a page in the browser once its server has had a moment to start."""
-    import threading
-    import webbrowser
-
-    timer = threading.Timer(1.0, webbrowser.open, [address])
-    timer.daemon = True
-    timer.start()
