@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from soundwhere.methods.catalogue import named_config
-from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
+
+if TYPE_CHECKING:
+    from soundwhere.methods.scav.config import SCAVConfig
 
 
 @pytest.fixture(scope="session")
