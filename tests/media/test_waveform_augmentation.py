@@ -133,7 +133,7 @@ def test_noise_lies_so_far_below() -> None:
 
 def test_background_is_another_row() -> None:
     sounds = noise(3)
-    added = effects.add_background(sounds, (-12.0, -12.0), generator()) - sounds
+    added = effects.add_background(sounds, sounds.roll(1, 0), (-12.0, -12.0), generator()) - sounds
     expected = sounds.roll(1, 0) * (rms(sounds) / rms(sounds.roll(1, 0)))[:, None] * 10 ** (-12 / 20)
     torch.testing.assert_close(added, expected, atol=1e-6, rtol=1e-4)
 
@@ -162,3 +162,14 @@ def test_codec_takes_the_treble_and_bits() -> None:
     assert spectrum[4000:].mean() < 0.02 * spectrum[500:2500].mean()
     coarse = effects.degrade(noise(), (9000.0, 9000.0), (4.0, 4.0), generator(), RATE)
     assert all(len(row.unique()) <= 17 for row in coarse)
+
+
+def test_a_single_sound_and_none_at_all() -> None:
+    assert augment(noise(1), Augmentation(), generator()).shape == (1, RATE)
+    assert augment(noise(0), Augmentation(), generator()).shape == (0, RATE)
+
+
+def test_the_input_is_left_alone() -> None:
+    sounds = noise()
+    augment(sounds, Augmentation(), generator())
+    torch.testing.assert_close(sounds, noise(), rtol=0, atol=0)

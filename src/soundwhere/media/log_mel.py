@@ -43,7 +43,8 @@ def log_mel(waveform: Tensor) -> Tensor:
     samples = F.pad(samples, (0, max(0, LEAST_SAMPLES - samples.shape[-1])))
     windows = samples.unfold(-1, WINDOW, HOP) * _window(samples.device)
     magnitudes = torch.fft.rfft(windows, _FFT).abs() @ mel_triangles().to(samples.device)
-    return (magnitudes + _FLOOR).log().transpose(-1, -2).unsqueeze(-3)
+    spectrogram: Tensor = (magnitudes + _FLOOR).log()
+    return spectrogram.transpose(-1, -2).unsqueeze(-3)
 
 
 def resample(waveform: Tensor) -> Tensor:
@@ -57,7 +58,8 @@ def resample(waveform: Tensor) -> Tensor:
         return waveform
     before, after = steps * step, steps * new_step
     spectrum = torch.fft.rfft(waveform, before)[..., : after // 2 + 1]
-    return torch.fft.irfft(spectrum, after) * (after / before)
+    resampled: Tensor = torch.fft.irfft(spectrum, after) * (after / before)
+    return resampled
 
 
 @lru_cache

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
 
 from soundwhere.constants import SAMPLE_RATE_HZ
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LOWEST_HZ: Final = 50.0
 _TINY: Final = 1e-8
@@ -71,19 +74,21 @@ def augment(
     The order is that of the world: the thing itself, its room, what else is there, the microphone, the codec.
     """
     loudness = _rms(waveform)
-    effects = (
-        (settings.speed, lambda x: change_speed(x, settings.speed_octaves, generator)),
-        (settings.reverberation, lambda x: reverberate(x, settings.reverberation_s, generator, rate_hz)),
-        (settings.background, lambda x: add_background(x, settings.background_db, generator)),
-        (settings.noise, lambda x: add_noise(x, settings.noise_db, generator)),
-        (settings.equaliser, lambda x: equalise(x, settings.equaliser_db, generator, rate_hz)),
-        (settings.clipping, lambda x: overdrive(x, settings.clipping_db, generator)),
-        (settings.codec, lambda x: degrade(x, settings.codec_hz, settings.codec_bits, generator, rate_hz)),
-    )
-    for share, effect in effects:
-        met = _uniform(len(waveform), (0, 1), generator) < share
-        changed = effect(waveform)
-        waveform = torch.where(met, changed, waveform)
+    waveform = waveform.clone()
+
+    def meet(share: float, effect: Callable[[Tensor, Tensor], Tensor]) -> None:
+        """Change the rows that meet an effect, given with the rows before them; the others cost nothing."""
+        rows = torch.rand(len(waveform), generator=generator).lt(share).nonzero()[:, 0]
+        if len(rows):
+            waveform[rows] = effect(waveform[rows], waveform[rows - 1])
+
+    meet(settings.speed, lambda sound, _: change_speed(sound, settings.speed_octaves, generator))
+    meet(settings.reverberation, lambda sound, _: reverberate(sound, settings.reverberation_s, generator, rate_hz))
+    meet(settings.background, lambda sound, other: add_background(sound, other, settings.background_db, generator))
+    meet(settings.noise, lambda sound, _: add_noise(sound, settings.noise_db, generator))
+    meet(settings.equaliser, lambda sound, _: equalise(sound, settings.equaliser_db, generator, rate_hz))
+    meet(settings.clipping, lambda sound, _: overdrive(sound, settings.clipping_db, generator))
+    meet(settings.codec, lambda sound, _: degrade(sound, settings.codec_hz, settings.codec_bits, generator, rate_hz))
     # an effect changes how a sound sounds, not how loud it is: levels are a matter of their own
     waveform = waveform * (loudness / _rms(waveform).clamp_min(_TINY))
     return waveform * _decibels(_uniform(len(waveform), settings.level_db, generator))
@@ -124,9 +129,9 @@ def reverberate(waveform: Tensor, seconds: Range, generator: torch.Generator, ra
     return echoed[:, :samples]
 
 
-def add_background(waveform: Tensor, level_db: Range, generator: torch.Generator) -> Tensor:
-    """Add to each sound the next one of the batch, some way behind it."""
-    return _add(waveform, waveform.roll(1, 0), _uniform(len(waveform), level_db, generator))
+def add_background(waveform: Tensor, others: Tensor, level_db: Range, generator: torch.Generator) -> Tensor:
+    """Add to each sound another one of the same shape, some way behind it."""
+    return _add(waveform, others, _uniform(len(waveform), level_db, generator))
 
 
 def add_noise(waveform: Tensor, above_db: Range, generator: torch.Generator) -> Tensor:
@@ -148,7 +153,7 @@ def coloured_noise(samples: int, power: Tensor, generator: torch.Generator) -> T
     """
     spectrum = torch.fft.rfft(torch.randn(len(power), samples, generator=generator))
     frequency = torch.arange(spectrum.shape[1]).clamp_min(1)
-    noise = torch.fft.irfft(spectrum * frequency ** (-power / 2), samples)
+    noise: Tensor = torch.fft.irfft(spectrum * frequency ** (-power / 2), samples)
     return noise / _rms(noise).clamp_min(_TINY)
 
 
@@ -182,7 +187,7 @@ def degrade(
     rows, samples = waveform.shape
     cut = _uniform(rows, highest_hz, generator)
     frequency = torch.arange(samples // 2 + 1) * (rate_hz / samples)
-    dull = torch.fft.irfft(torch.fft.rfft(waveform) * torch.sigmoid((cut - frequency) / 100), samples)
+    dull: Tensor = torch.fft.irfft(torch.fft.rfft(waveform) * torch.sigmoid((cut - frequency) / 100), samples)
     peak = dull.abs().amax(1, keepdim=True).clamp_min(_TINY)
     steps = torch.exp2(_uniform(rows, bits, generator) - 1)
     companded = torch.log1p(_MU * (dull / peak).abs()) / math.log1p(_MU)

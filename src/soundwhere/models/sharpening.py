@@ -47,7 +47,7 @@ def sharpen(
     coefficients = torch.cat([slopes.flatten(1, 2), offsets], dim=1)
     coefficients = F.interpolate(_box(coefficients, radius), size=(height, width), mode="bilinear", align_corners=False)
     slopes, offsets = coefficients[:, : 3 * sources], coefficients[:, 3 * sources :]
-    return (slopes.unflatten(1, (sources, 3)) * picture[:, None]).sum(2) + offsets
+    return (slopes.reshape(-1, sources, 3, height, width) * picture[:, None]).sum(2) + offsets
 
 
 def _fit(target: Tensor, guide: Tensor, radius: int, smoothness: float) -> tuple[Tensor, Tensor]:
@@ -74,7 +74,8 @@ def _fit(target: Tensor, guide: Tensor, radius: int, smoothness: float) -> tuple
         (rg * gb - gg * rb, rb * rg - rr * gb, rr * gg - rg * rg),
     )
     determinant = rr * inverse[0][0] + rg * inverse[0][1] + rb * inverse[0][2]
-    covariance = _box((target[:, :, None] * guide[:, None]).flatten(1, 2), radius).unflatten(1, (-1, 3))
+    each = target[:, :, None] * guide[:, None]  # (B, K, 3, H, W)
+    covariance = _box(each.flatten(1, 2), radius).reshape(each.shape)
     red, green, blue = (covariance - level[:, :, None] * mean[:, None]).unbind(2)  # (B, K, H, W) each
     slopes = torch.stack(
         [(row[0][:, None] * red + row[1][:, None] * green + row[2][:, None] * blue) for row in inverse], dim=2
