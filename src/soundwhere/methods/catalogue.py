@@ -35,6 +35,9 @@ NAMES: dict[str, str] = {
     "scav-r18": "scav",
     "scav-mobile": "scav",
     "scav-tiny": "scav",
+    "attention10k-original": "attention10k",
+    "ots-ave": "ots",
+    "dmc-duet": "dmc",
 }
 """The family of every named configuration that is not called as its family."""
 

@@ -29,9 +29,7 @@ _WRAPPERS: Final = ("model", "state_dict", "model_state_dict", "net")
 _LISTED = 5
 
 
-def read_published(
-    family: str, path: Path, config: MethodConfig | None = None, *, download: bool = False
-) -> Network:
+def read_published(family: str, path: Path, config: MethodConfig | None = None, *, download: bool = False) -> Network:
     """A network with the weights of a published checkpoint, in eval mode on the CPU.
 
     Args:
@@ -147,5 +145,9 @@ def two_stem_resnets(eye: str, ear: str) -> dict[str, str]:
         ear: The same for sound.
     """
     table = {eye: "visual.", ear: "audio.", f"{ear}conv1_a.": "audio.conv1."}
-    idle = [f"{eye}conv1_a.", f"{ear}conv1.", *(f"{part}{name}" for part in (eye, ear) for name in ("conv1_flow.", "fc."))]
+    idle = [
+        f"{eye}conv1_a.",
+        f"{ear}conv1.",
+        *(f"{part}{name}" for part in (eye, ear) for name in ("conv1_flow.", "fc.")),
+    ]
     return table | dict.fromkeys(idle, DROPPED)
