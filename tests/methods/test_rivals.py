@@ -140,6 +140,11 @@ def test_solo_queries_give_a_map_for_every_sound(name: str, weights: dict[str, s
     torch.testing.assert_close(found.similarity[:, per_sound:], alone.similarity)
 
 
+def test_it_trains_with_solo_queries_too(weights: dict[str, str], tmp_path: Path) -> None:
+    train(settings(tiny("ez-vsl", weights, queries="solo", steps=1)), tmp_path)
+    assert load_model(tmp_path).needs == {"sounds"}
+
+
 @pytest.mark.parametrize("name", RIVALS)
 def test_its_published_configuration_is_its_defaults(name: str) -> None:
     config = read_config(FOLDER / f"{name}.toml")

@@ -172,7 +172,7 @@ class DMC(TwoEncoders):
         pictures, heards = self.picture_clusters(seen, things), self.sound_clusters(heard, sounds)
         nearest = centre_distances(pictures.centres, heards.centres).min(1)
         chosen = nearest.indices[:, :, None].expand(-1, -1, pictures.assignment.shape[2])
-        maps = pictures.assignment.gather(1, chosen).unflatten(2, seen.shape[-2:])
+        maps = pictures.assignment.gather(1, chosen).reshape(len(seen), sounds, *seen.shape[-2:])
         return Localisation(maps, (1 - nearest.values / self.config.margin).clamp(0, 1), heards.centres)
 
 
