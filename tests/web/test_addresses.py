@@ -9,8 +9,8 @@ import subprocess
 from urllib.parse import urlsplit
 
 import pytest
-from soundwhere.cli.show import print_links
 
+from soundwhere.cli.terminal import print_links
 from soundwhere.errors import ConfigError
 from soundwhere.web.addresses import listen, own_addresses, page_addresses
 

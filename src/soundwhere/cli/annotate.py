@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
     """Serve until Ctrl-C."""
     options = parse(Options, arguments, "annotate", description=DESCRIPTION)
     from soundwhere.annotate.project import Project
-    from soundwhere.cli.show import print_links
+    from soundwhere.cli.terminal import print_links
     from soundwhere.web.addresses import open_later, page_addresses
 
     project = Project(options.project)

@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
         raise ConfigError(f"{options.folder} is not a folder.", "Give a folder with clips, or none.")
     if options.limit_mb < 1:
         raise ConfigError(f"{options.limit_mb} MB is not a valid limit for uploads.", "Give --limit-mb 1 or more.")
-    from soundwhere.cli.show import print_links
+    from soundwhere.cli.terminal import print_links
     from soundwhere.inference.settings import Settings
     from soundwhere.media.container import VIDEO_SUFFIXES
     from soundwhere.serve.jobs import Jobs, Shelf
