@@ -16,7 +16,6 @@ from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import load_model
 from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
-from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from pathlib import Path

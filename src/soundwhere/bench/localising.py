@@ -79,9 +79,9 @@ def plain_loop(model: Network, path: Path, fps: float, hop_s: float) -> Tensor:
     sound, maps = read_audio(path), []
     for time_s, image in _plain_frames(path, fps):
         height, width, _ = image.shape
-        size = network_size(height, width, model.config.frame_px)
+        size = network_size(height, width, model.config.frame_px, model.stride_px)
         around = window(sound, int(time_s / hop_s + 0.5) * hop_s)
-        spectrogram = model.hear(torch.from_numpy(around)[None])
+        spectrogram = model.spectrogram(torch.from_numpy(around)[None])
         maps.append(model(normalise(resize(image, size))[None], spectrogram).similarity)
     return torch.cat(maps)
 
