@@ -254,6 +254,7 @@ def _real_pairs(
     options: Options, request: Request, methods: Sequence[Method], preset: Preset
 ) -> dict[Row, RowScores] | None:
     """What the models say of VGG-SS, whose pictures come with their own sounds: the positives of silent negatives."""
+    from soundwhere.cli.terminal import Bar
     from soundwhere.evaluation.answerers import NetworkAnswerer
     from soundwhere.evaluation.scoring import evaluate
     from soundwhere.evaluation.task import choose_scenes
@@ -265,9 +266,9 @@ def _real_pairs(
     print(f"real pairs: {benchmark.describe()}", flush=True)
     folder, stamp = _out(options) / "scores", request.stamp(_out(options))
     task = choose_scenes(benchmark, limit=options.limit, allow_missing=options.allow_missing, stamp=stamp)
-    return evaluate(
-        task.scenes, task.names, asked, preset, benchmark.grid, folder, about=task.about, batch=options.batch
-    ).scores
+    with Bar("scoring", len(task.names), "scenes") as bar:
+        keep: dict[str, Any] = {"about": task.about, "batch": options.batch, "tick": bar.update}
+        return evaluate(task.scenes, task.names, asked, preset, benchmark.grid, folder, **keep).scores
 
 
 def _out(options: Options) -> Path:
