@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 METHODS: dict[str, str | Method] = {
     "scav": "soundwhere.methods.scav.method",
+    "scav-wide": "soundwhere.methods.wide.method",
     "lvs": "soundwhere.methods.lvs",
     "ez-vsl": "soundwhere.methods.ez_vsl",
     "slavc": "soundwhere.methods.slavc",

@@ -7,7 +7,7 @@ what the catalogue holds. `Network` is a torch module that does most of `Localis
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import torch
@@ -231,6 +231,10 @@ class Network(HubFormat, nn.Module, ABC):
         found = self.answer(seen, heard)
         return found if sources is None else found.of(sources)
 
+    def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
+        """Maps (B, K, h, w) with the edges of normalised pictures (B, 3, H, W); as they are, unless a method can."""
+        return maps
+
     def views(self, seen: Tensor, heard: Tensor) -> dict[str, Tensor]:
         """Maps (B, 1, h, w) worth looking at beside the answer while training, by name."""
         return {}
@@ -255,6 +259,7 @@ class Schedule:
         betas: Of Adam.
         optimiser: `adam`, `adamw`, or `sgd` with a `momentum`.
         momentum: Of `sgd`.
+        factors: How many times as fast parameters learn whose name holds a word.
     """
 
     batch_size: int
@@ -267,6 +272,7 @@ class Schedule:
     betas: tuple[float, float] = (0.9, 0.999)
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
     momentum: float = 0.0
+    factors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
