@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from soundwhere.config import Config
+    from soundwhere.evaluation.answerers import Answerer
     from soundwhere.methods.method import Network
     from soundwhere.metrics.frames import Grid
     from soundwhere.types import Scene
@@ -159,7 +160,7 @@ def score_rows(
     rows |= {PEEL: Row(ALONE, answer="peel")} if ALONE in networks else {}
     rows[CONSTANT] = Row(CONSTANT)
     blobs = Blobs(grid if grid != (1, 1) else (1, SOURCES), tuple(range(SOURCES)), sigma_px)
-    asked = [
+    asked: list[Answerer] = [
         *(NetworkAnswerer(name, network, grid, rows=_both(rows, name)) for name, network in networks.items()),
         InputFreeAnswerer(dict.fromkeys(_both(rows, CONSTANT), blobs), SOURCES, others=()),
     ]

@@ -209,11 +209,11 @@ def protocols_results(comparison: Comparison) -> Report:
         for name, rows in comparison.presets.items()
     }
     columns = ("cap", "ciou@0.1", "ciou@0.3", "ciou@0.5", "auc", "mean_iou")
-    lines = tuple(
+    lines: list[tuple[Cell | str, ...]] = [
         ("" if number else name, answer, *(percent(figures.get(column)) for column in columns))
         for name, answers in scored.items()
         for number, (answer, figures) in enumerate(answers.items())
-    )
+    ]
     notes = (
         f"In percent; a dash where a preset reports no such figure. {SCENES}",
         *(f"- {name}: {_rules(name)}" for name in scored),
@@ -229,7 +229,7 @@ def protocols_results(comparison: Comparison) -> Report:
     }
     title, axis = "The same maps under every preset", "mean IoU (%)"
     report = Report(
-        [Table("One answer under every preset", head, lines, notes)],
+        [Table("One answer under every preset", head, tuple(lines), notes)],
         values,
         {"protocols": lambda: rows_with_intervals(shown, title, axis)},
     )

@@ -7,7 +7,7 @@ import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -311,6 +311,7 @@ def _page(
         "scenes scored": str(len(evaluation.names)),
         "version": f"soundwhere {__version__}",
     }
-    drawn = curves(evaluation, [row for row in compared if row in evaluation.scores])
-    pictures = {**drawn, **(sheets(evaluation, task.scenes, methods) if methods else {})}
+    pictures: dict[str, Any] = {**curves(evaluation, [row for row in compared if row in evaluation.scores])}
+    if methods:
+        pictures |= sheets(evaluation, task.scenes, methods)
     write_page(path, f"Evaluation on {task.benchmark.name}", facts, tables, pictures)

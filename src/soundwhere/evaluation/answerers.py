@@ -193,8 +193,8 @@ class NetworkAnswerer:
                 "A method answers with maps of shape (scenes, sources, height, width).",
             )
         if self._single:
-            maps = maps.unflatten(0, (len(view.numbers), frames)).movedim(1, 2)
-            confidence = confidence.unflatten(0, (len(view.numbers), frames)).flatten(1)
+            maps = maps.reshape(-1, frames, *maps.shape[1:]).movedim(1, 2)
+            confidence = confidence.reshape(len(view.numbers), -1)
         return Answer(maps, confidence)
 
     def _see(self, view: View, numbers: Sequence[int], single: bool) -> Tensor:
@@ -207,7 +207,8 @@ class NetworkAnswerer:
             if not single:
                 return self.network.see(images)
             frames = cut(images, self._grid).movedim(2, 1)
-            return self.network.see(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
+            seen = self.network.see(frames.flatten(0, 1))
+            return seen.reshape(*frames.shape[:2], *seen.shape[1:])
 
         return view.recall(("seen", self._eye, size, single), numbers, see)
 

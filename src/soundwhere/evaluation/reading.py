@@ -13,7 +13,7 @@ from soundwhere.data.controls import absent_partners, partner
 from soundwhere.data.selection import KnowsSeenKinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
     from torch import Tensor
 
@@ -129,7 +129,7 @@ class View:
 
 def views(
     scenes: Sequence[Scene],
-    controls: Collection[Control] = (),
+    controls: Iterable[Control] = (),
     *,
     batch: int = BATCH,
     alike: Callable[[Scene], Hashable] = lambda scene: scene.masks.shape,
@@ -150,8 +150,9 @@ def views(
         Scenes that are alike, all of a batch before the next.
     """
     count = len(scenes)
-    meets = bool({"shuffled", "blind"} & set(controls))
-    absent = _absent(scenes) if "absent" in controls else [None] * count
+    asked = set(controls)
+    meets = bool({"shuffled", "blind"} & asked)
+    absent = _absent(scenes) if "absent" in asked else [None] * count
     order = _order_of_partners(count) if meets else list(range(count))
     batches = [order[start : start + batch] for start in range(0, count, batch)]  # the same ones in a resumed run
     steps = [numbers for numbers in batches if wanted is None or wanted(numbers)]

@@ -20,7 +20,7 @@ from soundwhere.metrics.pairs import PairScores
 from soundwhere.metrics.presets import Preset, score, upsample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -117,7 +117,7 @@ def evaluate(
     folder: Path | None = None,
     *,
     about: dict[str, Any] | None = None,
-    measures: Collection[Measure] = EVERYTHING,
+    measures: Sequence[Measure] = EVERYTHING,
     batch: int = BATCH,
     tick: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
@@ -171,7 +171,7 @@ def evaluate(
 
 
 def _lines(
-    answerer: Answerer, view: View, preset: Preset, grid: Grid, measures: Collection[Measure]
+    answerer: Answerer, view: View, preset: Preset, grid: Grid, measures: Sequence[Measure]
 ) -> list[dict[str, dict[str, Any]]]:
     """Scalars of each scene of a view, by row, as JSON values."""
     answers = answerer.answer(view)
@@ -192,7 +192,7 @@ def _lines(
     return lines
 
 
-def _light(answer: Answer, measures: Collection[Measure]) -> list[dict[str, Any]]:
+def _light(answer: Answer, measures: Sequence[Measure]) -> list[dict[str, Any]]:
     """How much each scene's maps light, and how surely; those of single frames count as maps of their own."""
     entries: list[dict[str, Any]] = [{} for _ in answer.maps]
     if "light" not in measures:
@@ -220,7 +220,7 @@ def _add_scores(
     view: View,
     preset: Preset,
     grid: Grid,
-    measures: Collection[Measure],
+    measures: Sequence[Measure],
 ) -> None:
     maps = upsample(maps, view.size, preset) if maps.ndim == 4 else maps
     if "pairs" in measures:

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from soundwhere.evaluation.answerers import Answerer
     from soundwhere.evaluation.scoring import Evaluation
     from soundwhere.evaluation.summary import Figures
     from soundwhere.metrics.report import Table
+    from soundwhere.types import Image
 
 SCENES: Final = 300
 SILENT: Final = 2  # things that are seen but not heard: pointing at any two things is right half of the time
@@ -59,9 +61,9 @@ def write_training_report(run: Path) -> tuple[Path, list[Table]]:
     model = NetworkAnswerer(MODEL, network, grid)
     seen = [NetworkAnswerer(name, network, grid, rows=[Row(MODEL, answer=name)]) for name in watched(network)]
     blob = {Row(ONE_MAP, answer="constant blob"): Blobs(grid, (0,), constant.blobs.sigma_px)}
-    single = [*seen, InputFreeAnswerer(blob, 1, [Row(ONE_MAP, answer=RANDOM.answer)])]
+    single: list[Answerer] = [*seen, InputFreeAnswerer(blob, 1, [Row(ONE_MAP, answer=RANDOM.answer)])]
     names = [f"made-up-{SPLIT_SEEDS['test']}-{number}" for number in range(SCENES)]
-    asked = [model, InputFreeAnswerer(constant.rows, network.sources), *single]
+    asked: list[Answerer] = [model, InputFreeAnswerer(constant.rows, network.sources), *single]
     found = evaluate(test, names, asked, preset, grid)
     aside = {row for each in single for row in each.rows}
     both = replace(found, scores={row: scores for row, scores in found.scores.items() if row not in aside})
@@ -83,11 +85,13 @@ def write_training_report(run: Path) -> tuple[Path, list[Table]]:
     values |= {_gap_title(name): as_json(rows) for name, rows in gaps.items()}
     write_json(run / "report.json", {"facts": facts, "tables": values})
     write_text(run / "report.md", "\n".join(map(to_markdown, tables)))
-    for name, picture in {"scenes.png": Pillow.fromarray(sheet), "curves.png": curves}.items():
-        with atomic_path(run / name) as temporary:
-            picture.save(temporary) if isinstance(picture, Pillow.Image) else picture.savefig(temporary, dpi=100)
+    with atomic_path(run / "scenes.png") as temporary:
+        Pillow.fromarray(sheet).save(temporary)
+    with atomic_path(run / "curves.png") as temporary:
+        curves.savefig(temporary, dpi=100)
     shown = {name: str(value) for name, value in facts.items()}
-    pictures = {"Held-out scenes, the truth outlined, maps stretched as in scoring": sheet, "Loss": curves}
+    heading = "Held-out scenes, the truth outlined, maps stretched as in scoring"
+    pictures: dict[str, Image | Figure] = {heading: sheet, "Loss": curves}
     write_page(run / "report.html", "Training report", shown, tables, pictures)
     return run / "report.html", tables
 

@@ -96,7 +96,7 @@ def percent(interval: Interval | None, *, signed: bool = False) -> Cell:
 
 def figures_table(
     title: str,
-    rows: Mapping[Any, Mapping[str, Interval | Cell | str | None]],
+    rows: Mapping[Any, Mapping[str, Any]],
     columns: Mapping[str, str],
     *notes: str,
     first: str = "answer",
@@ -107,7 +107,7 @@ def figures_table(
 
     Args:
         title: What it shows.
-        rows: Figures by row; a dash stands for one that is not there.
+        rows: Figures by row, as intervals, cells or words; a dash stands for one that is not there.
         columns: Which figures, and what they are called.
         notes: What a reader has to know.
         first: What the rows are.
@@ -158,7 +158,7 @@ def to_markdown(table: Table, heading: str = "###") -> str:
     Short side.
     """
     rules = ["---:" if number else "---" for number in table.figures]
-    lines = [f"{heading} {table.title}", "", *map(_pipes, (table.head, rules))]
+    lines = [f"{heading} {table.title}", "", _pipes(table.head), _pipes(rules)]
     lines += [_pipes([str(cell) for cell in row]) for row in table.cells]
     lines += ["", *(f"{note}  " for note in table.notes)]
     return "\n".join(lines).rstrip() + "\n"
@@ -205,7 +205,7 @@ def to_html(table: Table) -> str:
     return f"<h2>{html.escape(table.title)}</h2><table><tr>{head}</tr>{''.join(body)}</table>{notes}"
 
 
-def _pipes(cells: tuple[str, ...] | list[str]) -> str:
+def _pipes(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
