@@ -75,6 +75,9 @@ class Localises(Protocol):
     def hear(self, sound: Tensor) -> Tensor:
         """What it makes of waveforms (B, N) at 22 050 Hz, its own business but for the first size, B."""
 
+    def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
+        """Maps (B, K, h, w) with the edges of the pictures they belong to (B, 3, H, W), as finely as it can."""
+
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
     ) -> Localisation:
@@ -230,6 +233,10 @@ class Network(HubFormat, nn.Module, ABC):
         """The maps of some number of sources; a method with one map repeats it."""
         found = self.answer(seen, heard)
         return found if sources is None else found.of(sources)
+
+    def cells(self, seen: Tensor) -> Tensor:
+        """Of what is seen, the features of cells (B, C, h, w), whose norm is an answer that does not listen."""
+        return seen
 
     def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
         """Maps (B, K, h, w) with the edges of normalised pictures (B, 3, H, W); as they are, unless a method can."""

@@ -26,7 +26,7 @@ from soundwhere.models.encoders.levels import MobileNetV2Levels
 from soundwhere.models.encoders.mobilenet import MobileNetV2
 from soundwhere.models.encoders.weights import load_weights
 from soundwhere.models.encoders.yamnet import load_yamnet
-from soundwhere.models.sharpening import sharpen
+from soundwhere.models.sharpening import RADIUS_PX, sharpen
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _VISUAL: Final = MobileNetV2.channels
 _EVIDENCE: Final = 12.0  # a cell whose similarity is 0.1 lower than the best is dimmed to exp(-1.2)
 _CONTRAST, _PRESENCE, _BIAS = 30.0, 30.0, -8.0  # where the scales of stage 1's scores begin
+_GRID_PX: Final = 4  # side of a cell of sharpened maps
 _PRIOR: Final = 4.0  # log-odds with which the shares of stage 2 begin at Algorithm 1's map
 
 
@@ -215,9 +216,18 @@ class WideSCAV(Network):
         sure = self.presence(similarity * (maps >= maps.amax((-2, -1), keepdim=True) / 2)).flatten(2).amax(2)
         return Localisation(maps, sure, heard.mean(1, keepdim=True).expand(-1, sources, -1))
 
+    def cells(self, seen: Tensor) -> Tensor:
+        """V, shape (B, 1280, h, w)."""
+        return seen[:, :_VISUAL]
+
     def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
-        """Maps (B, K, h, w) with the edges of normalised pictures (B, 3, H, W), in [0, 1], shape (B, K, H, W)."""
-        return sharpen(maps, colours(image)).clamp(0, 1) if self.config.sharp else maps
+        """Maps (B, K, h, w) with the edges of normalised pictures (B, 3, H, W), in [0, 1], shape (B, K, H/4, W/4).
+
+        Coarser than the picture: a clip's maps are kept until its last frame, and nobody sees a difference.
+        """
+        if not self.config.sharp:
+            return maps
+        return sharpen(maps, F.avg_pool2d(colours(image), _GRID_PX), RADIUS_PX // _GRID_PX, stride_px=1).clamp(0, 1)
 
     # Answers of its first stage
 
