@@ -130,7 +130,8 @@ class Hearing(nn.Module):
         scores = cross_scores(pictures, network.embed(spectrogram), config.softness)
         contrast = multi_positive_contrast(network.log_contrast.exp() * scores, belongs)
         presence = presence_loss(network.log_presence.exp() * scores + network.bias, belongs)
-        sure = network.presence(scores.detach())
+        with torch.no_grad():
+            sure = network.presence(scores)
         return {
             "loss": contrast + presence,
             "contrast": contrast.detach(),
