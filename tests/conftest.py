@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import av
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch import Tensor
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
@@ -59,3 +66,62 @@ def clip_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         container.mux(video.encode(None))
         container.mux(audio.encode(None))
     return path
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What the published code of a method gave: inputs, weights (`w.`), maps, losses and gradients, in float64."""
+
+    method: str
+    arrays: Mapping[str, Tensor]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.arrays[name]
+
+    def weights(self, prefix: str = "w.") -> dict[str, Tensor]:
+        """Weights under the names they have in published checkpoints."""
+        return {name.removeprefix(prefix): array for name, array in self.arrays.items() if name.startswith(prefix)}
+
+    def leaves(self, *names: str) -> list[Tensor]:
+        """Arrays to take gradients with respect to."""
+        return [self.arrays[name].clone().requires_grad_(True) for name in names]
+
+    def agree(self, tolerance: float = 1e-6, **found: Tensor) -> None:
+        """Assert that tensors are what was recorded under their names, relative to its largest magnitude."""
+        wrong = {}
+        for name, tensor in found.items():
+            expected = self.arrays[name].double()
+            error = float("inf")
+            if tensor.shape == expected.shape:
+                largest = expected.abs().max().clamp_min(1e-12)
+                error = float((tensor.detach().double() - expected).abs().max() / largest)
+            self._note(name, error)
+            if not error <= tolerance:
+                wrong[name] = error
+        assert not wrong, f"{self.method}: {wrong}"
+
+    def agree_gradients(self, loss: Tensor, **leaves: Tensor) -> None:
+        """Assert that the gradients of a loss are what was recorded, by their recorded names."""
+        gradients = torch.autograd.grad(loss, list(leaves.values()), retain_graph=True)
+        self.agree(**dict(zip(leaves, gradients, strict=True)))
+
+    def _note(self, name: str, error: float) -> None:
+        """Add a line to the file that SOUNDWHERE_AGREEMENT names, of which the table in docs/rivals.md is made."""
+        if os.environ.get("SOUNDWHERE_AGREEMENT"):
+            with Path(os.environ["SOUNDWHERE_AGREEMENT"]).open("a", encoding="utf-8") as lines:
+                lines.write(f"{self.method}\t{name}\t{error:.1e}\n")
+
+
+@pytest.fixture(scope="session")
+def oracle(shared: Path) -> Callable[[str], Recording]:
+    """Recorded numbers of the published implementations, by name: `oracle("lvs")`."""
+
+    def read(name: str) -> Recording:
+        path = shared / "oracles" / f"{name}.npz"
+        if not path.is_file():
+            pytest.skip(f"needs the recorded numbers {path.name} in shared/oracles/ beside the repository")
+        with np.load(path, allow_pickle=False) as arrays:
+            tensors = {key: torch.from_numpy(np.asarray(arrays[key])) for key in arrays.files}
+        return Recording(name, {key: t.double() if t.is_floating_point() else t for key, t in tensors.items()})
+
+    return read

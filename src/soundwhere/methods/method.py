@@ -239,13 +239,15 @@ class Schedule:
 
     Attributes:
         batch_size: Scenes per optimiser step, over all processes.
-        learning_rate: Highest rate of Adam.
+        learning_rate: Highest rate.
         decay: Rate over the steps: `constant`, or half a `cosine` down to 0.
         warmup_steps: Steps over which the rate rises from 0.
         clip_norm: Largest norm of the gradient; 0 leaves it as it is.
         accumulate: Parts a process's batch is cut into.
-        weight_decay: Of Adam, added to the gradient.
+        weight_decay: Added to the gradient, or with `adamw` taken from the weights.
         betas: Of Adam.
+        optimiser: `adam`, `adamw`, or `sgd` with a `momentum`.
+        momentum: Of `sgd`.
     """
 
     batch_size: int
@@ -256,6 +258,8 @@ class Schedule:
     accumulate: int = 1
     weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.999)
+    optimiser: Literal["adam", "adamw", "sgd"] = "adam"
+    momentum: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -72,12 +72,13 @@ def restore(path: Path, model: Network, optimiser: Optimizer | None) -> None:
 
 
 def _optimiser_tensors(model: Network, optimiser: Optimizer) -> dict[str, torch.Tensor]:
-    """Adam's state under the names of the parameters it belongs to."""
+    """The optimiser's state under the names of the parameters it belongs to."""
     names: dict[torch.Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{OPTIMISER_PREFIX}{key}.{names[parameter]}": torch.as_tensor(value)
         for parameter, state in optimiser.state.items()
         for key, value in state.items()
+        if value is not None  # SGD without momentum keeps nothing
     }
 
 
