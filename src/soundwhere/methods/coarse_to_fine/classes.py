@@ -1,6 +1,6 @@
 """What is seen and heard of each class, and the losses that bring the two together.
 
-Shapes: B items, K classes, C channels, D channels of class vectors, N cells or time-frequency cells.
+Shapes: B items, K classes, C channels, D channels of class vectors, (h, w) cells of a picture or of a spectrogram.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ _TINY = 1e-10  # below this a squared distance has no root whose gradient is a n
 
 
 class Matcher(nn.Module):
-    """Does a sound belong to a picture?"""
+    """Does a sound belong to a picture?
 
-    def __init__(self, audio: int, visual: int, hidden: int) -> None:
+    Args:
+        channels: Of sounds and pictures together.
+        hidden: Channels between.
+    """
+
+    def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(audio + visual, hidden), nn.ReLU(), nn.Linear(hidden, 2))
+        self.layers = nn.Sequential(nn.Linear(channels, hidden), nn.ReLU(), nn.Linear(hidden, 2))
 
     def forward(self, heard: Tensor, seen: Tensor) -> Tensor:
         """Logits of no and yes for every sound (B, C) and every picture (B, C), shape (B, B, 2), sounds in rows."""
@@ -33,7 +38,7 @@ class Matcher(nn.Module):
 
 
 def matching_loss(logits: Tensor) -> Tensor:
-    """Cross-entropy of logits (B, B, 2); right pairs weigh as much as all wrong ones."""
+    """Cross-entropy of logits (B, B, 2), B at least 2; right pairs weigh as much as all wrong ones."""
     right = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
     wrong = -logits.log_softmax(-1)
     return (wrong[right][:, 1].mean() + wrong[~right][:, 0].mean()) / 2
@@ -51,30 +56,30 @@ class ClassVectors(nn.Module):
 
     def __init__(self, channels: int, classes: int, hidden: int, dimension: int) -> None:
         super().__init__()
-        self.classifier = nn.Linear(channels, classes, bias=False)
+        self.classifier = nn.Conv2d(channels, classes, 1, bias=False)
         self.project = nn.Sequential(
-            nn.Linear(channels, hidden, bias=False), nn.ReLU(), nn.Linear(hidden, dimension, bias=False)
+            nn.Conv1d(channels, hidden, 1, bias=False), nn.ReLU(), nn.Conv1d(hidden, dimension, 1, bias=False)
         )
 
-    def logits(self, cells: Tensor) -> Tensor:
-        """Which classes there are, from cells (B, N, C), shape (B, K)."""
-        logits: Tensor = self.classifier(cells.mean(1))
-        return logits
+    def logits(self, features: Tensor) -> Tensor:
+        """Which classes there are, from features (B, C, h, w), shape (B, K)."""
+        logits: Tensor = self.classifier(features.mean((2, 3), keepdim=True))
+        return logits.flatten(1)
 
-    def activation(self, cells: Tensor) -> Tensor:
-        """CAM: where the classifier finds each class, at least 0, shape (B, K, N); no gradient flows through it."""
-        found: Tensor = self.classifier(cells).detach()
-        return found.relu().transpose(1, 2)
+    def activation(self, features: Tensor) -> Tensor:
+        """CAM: where the classifier finds each class, at least 0, shape (B, K, h, w); no gradient flows through it."""
+        found: Tensor = self.classifier(features.detach()).detach()
+        return found.relu()
 
-    def forward(self, cells: Tensor) -> Tensor:
-        """Unit class vectors (B, K, D) of cells (B, N, C): of each class, what is where the classifier finds it."""
-        weights = self.activation(cells)
-        weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(cells.dtype).tiny)
-        return self.cells(weights @ cells)
+    def forward(self, features: Tensor) -> Tensor:
+        """Unit class vectors (B, D, K): of each class, what is where the classifier finds it."""
+        weights = self.activation(features).flatten(2)
+        weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+        return F.normalize(self.project(torch.einsum("bcn,bkn->bck", features.flatten(2), weights)), dim=1)
 
-    def cells(self, cells: Tensor) -> Tensor:
-        """Cells (..., C) among the class vectors, shape (..., D), of unit length."""
-        return F.normalize(self.project(cells), dim=-1)
+    def cells(self, features: Tensor) -> Tensor:
+        """Features (B, C, h, w) among the class vectors, shape (B, D, h, w), of unit length."""
+        return F.normalize(self.project(features.flatten(2)), dim=1).unflatten(2, features.shape[-2:])
 
 
 def pair_filter(heard: Tensor, seen: Tensor, least: float) -> Tensor:
@@ -92,12 +97,13 @@ def alignment_loss(heard: Tensor, seen: Tensor, kept: Tensor, margin: float) -> 
     """Vectors of one class of one item are drawn together, all others pushed apart.
 
     Args:
-        heard: Unit class vectors of the sounds, shape (B, K, D).
+        heard: Unit class vectors of the sounds, shape (B, D, K).
         seen: The same of the pictures.
         kept: From `pair_filter`.
         margin: Distance from which on others are far enough.
     """
-    distance = (2 - 2 * heard.flatten(0, 1) @ seen.flatten(0, 1).T).clamp_min(_TINY)  # squared
+    sounds, pictures = (vectors.transpose(1, 2).flatten(0, 1) for vectors in (heard, seen))
+    distance = (2 - 2 * sounds @ pictures.T).clamp_min(_TINY)  # squared
     same = torch.eye(len(distance), dtype=torch.bool, device=distance.device)
     apart = (margin - distance.sqrt()).relu().square()
     return _mean(distance, kept & same) + _mean(apart, kept & ~same)
@@ -109,10 +115,26 @@ def _mean(values: Tensor, kept: Tensor) -> Tensor:
 
 
 def class_maps(heard: Tensor, cells: Tensor) -> Tensor:
-    """Where each class that is heard is seen, at least 0, shape (B, K, N).
+    """Where each class that is heard is seen, at least 0, shape (B, K, h, w).
 
     Args:
-        heard: Unit class vectors of the sounds, shape (B, K, D).
-        cells: Unit cells among the class vectors, shape (B, N, D).
+        heard: Unit class vectors of the sounds, shape (B, D, K).
+        cells: Unit cells among the class vectors, shape (B, D, h, w).
     """
-    return torch.einsum("bkd,bnd->bkn", heard, cells).relu()
+    return torch.einsum("bdk,bdhw->bkhw", heard, cells).relu()
+
+
+def whole_map(maps: Tensor, heard: Tensor) -> Tensor:
+    """The map of a picture without labels: the mean of its class maps, weighted by how surely each is heard.
+
+    As published, the logistic function is applied twice, so that every class counts at least half.
+
+    Args:
+        maps: Shape (B, K, h, w).
+        heard: Logits of the classes in the sound, shape (B, K).
+
+    Returns:
+        Shape (B, h, w); 1 at its best cell once it is divided by its maximum.
+    """
+    weights = heard.sigmoid().sigmoid()
+    return torch.einsum("bkhw,bk->bhw", maps, weights) / weights.sum(1)[:, None, None]

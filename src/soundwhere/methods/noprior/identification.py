@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BACKGROUND = -1
 """Group of the seeds that turn out to be background."""
 
+_MARGIN = 1e-6  # of torch's own pairwise distance
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -42,13 +44,11 @@ class Identified(NamedTuple):
         seeds: The cell that began it, shape (B, T), int64; in a scene that is finished, any cell.
         vectors: e, what is seen in that cell, shape (B, T, C); 0 once a scene is finished.
         joined: Cells that joined it, shape (B, T, N), bool.
-        distances: From every cell to it, shape (B, T, N).
     """
 
     seeds: Tensor
     vectors: Tensor
     joined: Tensor
-    distances: Tensor
 
 
 def background_of(cells: Tensor, similarity: Tensor, thresholds: Thresholds) -> Tensor:
@@ -66,6 +66,15 @@ def background_of(cells: Tensor, similarity: Tensor, thresholds: Thresholds) -> 
     return (negative[..., None] * cells).mean(1)
 
 
+@torch.no_grad()
+def distances_between(cells: Tensor) -> Tensor:
+    """From every cell (row) to every other as a seed (column), shape (B, N, N).
+
+    As published, 1e-6 is added to each component of a difference.
+    """
+    return torch.cdist(cells + _MARGIN, cells)
+
+
 def identify(cells: Tensor, similarity: Tensor, background: Tensor, stop: float) -> Identified:
     """Take the best cell that is left as a seed, let cells join that are nearer to it than to the background; repeat.
 
@@ -78,17 +87,15 @@ def identify(cells: Tensor, similarity: Tensor, background: Tensor, stop: float)
         stop: Similarity below which nothing is looked for.
     """
     rows = torch.arange(len(cells), device=cells.device)
-    to_background = F.pairwise_distance(cells, background[:, None]).detach()
+    nearer = distances_between(cells) < F.pairwise_distance(cells, background[:, None]).detach()[..., None]
     left = similarity.detach().clone()
     free = torch.ones_like(left, dtype=torch.bool)
     going = torch.ones(len(cells), dtype=torch.bool, device=cells.device)
     found: list[tuple[Tensor, ...]] = []
     while going.any():
         seeds = left.argmax(1)
-        vectors = cells[rows, seeds]
-        distances = F.pairwise_distance(cells, vectors[:, None])
-        joined = (distances.detach() < to_background) & free
-        found.append((seeds, vectors * going[:, None], joined, distances))
+        joined = nearer[rows, :, seeds] & free
+        found.append((seeds, cells[rows, seeds] * going[:, None], joined))
         left[joined] = 0
         free &= ~joined
         going = going & joined.any(1) & (left.amax(1) >= stop)
