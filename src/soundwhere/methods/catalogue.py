@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 METHODS: dict[str, str | Method] = {
     "scav": "soundwhere.methods.scav.method",
+    "lvs": "soundwhere.methods.lvs",
+    "ez-vsl": "soundwhere.methods.ez_vsl",
+    "slavc": "soundwhere.methods.slavc",
+    "fnac": "soundwhere.methods.fnac",
+    "ssl-tie": "soundwhere.methods.ssl_tie",
+    "attention10k": "soundwhere.methods.attention10k",
+    "ots": "soundwhere.methods.ots",
+    "dmc": "soundwhere.methods.dmc",
 }
 """Methods by family: a module that has a `METHOD`, or the method itself. To add one: docs/extending.md."""
 

@@ -138,6 +138,10 @@ class Network(HubFormat, nn.Module, ABC):
 
     needs: frozenset[Extra] = frozenset()
     controls: ClassVar[tuple[Control, ...]] = ()
+    published: ClassVar[Mapping[str, str]] = {}
+    """Beginnings of the names in the published checkpoints, with what stands here in their place."""
+    unpublished: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of the names of what published checkpoints lack."""
     visual: nn.Module
     """From pictures (B, 3, H, W) to features (B, C, h, w), with `stride`, the pixels per cell."""
 
@@ -182,6 +186,9 @@ class Network(HubFormat, nn.Module, ABC):
 
     def load_pretrained(self, download: bool) -> None:
         """Load the weights that training starts from; nothing is fetched unless `download` is set."""
+
+    def complete(self, download: bool) -> None:
+        """Load the weights of what a published checkpoint lacks; nothing is fetched unless `download` is set."""
 
     def start_from(self, other: Network) -> None:
         """Begin training with the weights of another network of the method, as far as both have them."""

@@ -29,13 +29,16 @@ _WRAPPERS: Final = ("model", "state_dict", "model_state_dict", "net")
 _LISTED = 5
 
 
-def read_published(family: str, path: Path, config: MethodConfig | None = None) -> Network:
+def read_published(
+    family: str, path: Path, config: MethodConfig | None = None, *, download: bool = False
+) -> Network:
     """A network with the weights of a published checkpoint, in eval mode on the CPU.
 
     Args:
         family: The method, such as `ez-vsl`.
         path: A file of torch, as the authors released it, or safetensors.
         config: Of the network; by default as published.
+        download: Fetch weights that the file lacks, such as those of an object prior, if they are not on this machine.
 
     Raises:
         CheckpointError: The file cannot be read safely, or is not of this method.
@@ -47,22 +50,26 @@ def read_published(family: str, path: Path, config: MethodConfig | None = None) 
             f"Give the configuration of {family}, or the checkpoint of {config.family}.",
         )
     network = build(config)
+    if not network.published:
+        raise CheckpointError(
+            f"The names in published checkpoints of {family!r} are not known.",
+            "Train it, or give a file written by `soundwhere train`.",
+        )
     load_published(network, read_tensors(path), str(path))
+    network.complete(download)
     return network.eval()
 
 
 def load_published(network: Network, tensors: Mapping[str, Tensor], where: str) -> None:
     """Load tensors under their published names into a network, all or none."""
-    table: Mapping[str, str] = getattr(network, "published", {})
-    if not table:
-        raise CheckpointError(
-            f"The names in published checkpoints of {network.config.family!r} are not known.",
-            "Train it, or give a file written by `soundwhere train`.",
-        )
-    renamed, unknown = rename(tensors, table)
+    renamed, unknown = rename(tensors, network.published)
     own = network.state_dict()
     # torch itself accepts files from before BatchNorm counted its batches
-    missing = [name for name in own if name not in renamed and not name.endswith("num_batches_tracked")]
+    missing = [
+        name
+        for name in own
+        if name not in renamed and not name.endswith("num_batches_tracked") and not name.startswith(network.unpublished)
+    ]
     unknown += [name for name in renamed if name not in own]
     misshapen = [
         f"{name} {tuple(tensor.shape)} instead of {tuple(own[name].shape)}"
@@ -130,3 +137,15 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + more
+
+
+def two_stem_resnets(eye: str, ear: str) -> dict[str, str]:
+    """Names of a ResNet-18 that has a first layer for either sense, of which it uses one, and an idle classifier.
+
+    Args:
+        eye: What stands before the names of the visual one.
+        ear: The same for sound.
+    """
+    table = {eye: "visual.", ear: "audio.", f"{ear}conv1_a.": "audio.conv1."}
+    idle = [f"{eye}conv1_a.", f"{ear}conv1.", *(f"{part}{name}" for part in (eye, ear) for name in ("conv1_flow.", "fc."))]
+    return table | dict.fromkeys(idle, DROPPED)

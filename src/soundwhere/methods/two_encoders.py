@@ -7,7 +7,7 @@ map of the mixture as often as maps are asked for, or one map for every solo sou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import torch
 
@@ -17,18 +17,19 @@ from soundwhere.errors import ConfigError
 from soundwhere.media.augment import blank
 from soundwhere.media.front_ends import check_front_end, hear_as
 from soundwhere.media.views import VIEWS, change_views
-from soundwhere.methods.method import Given, Network, check_frame
+from soundwhere.methods.method import Control, Given, Network, check_frame
 from soundwhere.methods.single_stage import SingleStageConfig
 from soundwhere.models.encoders import build_audio, build_visual, freeze
 from soundwhere.models.encoders.weights import load_weights
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from torch import Tensor, nn
 
     from soundwhere.types import Batch
+
+SOLO: Final = Control("solo sounds", "solo", lambda network, seen, heard, _: network.answer(seen, heard).similarity)
+"""Where the network points when it hears one sound alone."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,8 @@ class TwoEncoders(Network):
     """
 
     config: TwoEncodersConfig
+    controls: ClassVar[tuple[Control, ...]] = (SOLO,)
     audio: nn.Module
-    published: ClassVar[Mapping[str, str]] = {}
-    """Beginnings of the names in the published checkpoints, with what stands here in their place."""
 
     def __init__(self, config: TwoEncodersConfig) -> None:
         super().__init__(config)
@@ -128,11 +128,14 @@ class TwoEncoders(Network):
 
     def perceive(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What is seen and heard in a batch to train on: changed at random, as the configuration says, in training."""
-        if self.training and batch.image is not None and batch.features is None:
-            seen = self.see(change_views(batch.image, VIEWS[self.config.augment]))
-        else:
-            seen = self.seen(batch)
-        return seen, self.embed(self.listen(batch.mixture))
+        picture = self.look(batch)
+        return self.seen(batch) if picture is None else self.see(picture), self.embed(self.listen(batch.mixture))
+
+    def look(self, batch: Batch) -> Tensor | None:
+        """The pictures of a batch, changed at random in training; none where their features are cached."""
+        if batch.image is None or batch.features is not None:
+            return None
+        return change_views(batch.image, VIEWS[self.config.augment]) if self.training else batch.image
 
     def listen(self, sound: Tensor) -> Tensor:
         """The spectrograms of waveforms (B, N), with parts blanked in training, if the configuration says so."""
