@@ -17,7 +17,8 @@ def cell_distances(height: int, width: int, device: torch.device | None = None) 
     )
     cells = torch.stack([rows, columns], dim=-1).flatten(0, 1).double()
     diagonal = max(1.0, float((height - 1) ** 2 + (width - 1) ** 2) ** 0.5)
-    return torch.cdist(cells, cells) / diagonal
+    distances: Tensor = torch.cdist(cells, cells) / diagonal
+    return distances
 
 
 def sinkhorn_distance(source: Tensor, target: Tensor, cost: Tensor, entropy: float, iterations: int) -> Tensor:

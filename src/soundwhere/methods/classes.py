@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from soundwhere.config import MethodConfig
 from soundwhere.data.training_scenes import class_names
 from soundwhere.errors import ConfigError, DataError
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from soundwhere.config import Config
+    from soundwhere.config import Config, MethodConfig
     from soundwhere.methods.method import Given
 
 

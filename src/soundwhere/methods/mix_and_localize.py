@@ -25,8 +25,9 @@ from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.losses.cycle import cycle_accuracy, cycle_loss, log_returns
 from soundwhere.methods.published import DROPPED, two_stem_resnets
+from soundwhere.methods.several import SeveralMaps
 from soundwhere.methods.single_stage import Objective, SingleStage, SingleStageMethod
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, pool, several_maps
+from soundwhere.methods.two_encoders import TwoEncodersConfig, pool
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ class MixAndLocalizeConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several_maps(self)
         require(self.heads >= 2, "heads", self.heads, "2 or more")
         require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
         require(
@@ -78,7 +78,7 @@ class MixAndLocalizeConfig(TwoEncodersConfig):
         )
 
 
-class MixAndLocalize(TwoEncoders):
+class MixAndLocalize(SeveralMaps):
     """Head s gives map s: the cosine of its embedding to every cell. What it hears are the heads, shape (B, K, D)."""
 
     config: MixAndLocalizeConfig
@@ -138,8 +138,9 @@ def loss(network: MixAndLocalize, batch: Batch) -> dict[str, Tensor]:
             "Raise --batch-size, or lower --accumulate.",
         )
     clips = slice(groups * count)
-    pictures = network.project(network.look(batch)[clips]).unflatten(0, (groups, count))
-    now, later = (sounds[clips].unflatten(0, (groups, count)).sum(1) for sounds in (batch.mixture, batch.moments[:, 0, 0]))
+    pictures = network.project(network.watch(batch)[clips])
+    pictures = pictures.reshape(groups, count, *pictures.shape[1:])
+    now, later = (sounds[clips].reshape(groups, count, -1).sum(1) for sounds in (batch.mixture, batch.moments[:, 0, 0]))
     first, second = network.embed(network.listen(torch.cat([now, later]))).chunk(2)
     returns = log_returns(pictures, second, first, network.config.temperature)
     return {"loss": cycle_loss(returns), "accuracy": cycle_accuracy(returns.detach()), **likeness(first.detach())}
@@ -196,6 +197,4 @@ class MixAndLocalizeMethod(SingleStageMethod[MixAndLocalizeConfig]):
         return (CycleStage(config, self.loss, self.needs),)
 
 
-METHOD = MixAndLocalizeMethod(
-    MixAndLocalizeConfig, MixAndLocalize, loss, Needs(sounds=1, separate=True, moments=2)
-)
+METHOD = MixAndLocalizeMethod(MixAndLocalizeConfig, MixAndLocalize, loss, Needs(sounds=1, separate=True, moments=2))

@@ -25,7 +25,8 @@ class MLP(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Values (..., width) to the same shape."""
-        return self.fc2(F.gelu(self.fc1(values)))  # type: ignore[no-any-return]
+        found: Tensor = self.fc2(F.gelu(self.fc1(values)))
+        return found
 
 
 class SelfAttention(nn.Module):
@@ -39,8 +40,9 @@ class SelfAttention(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, M, D) to the same shape."""
         query, key, value = self.qkv(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(query, key, value)
-        return self.proj(found.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        asked = F.scaled_dot_product_attention(query, key, value)
+        found: Tensor = self.proj(asked.transpose(1, 2).flatten(2))
+        return found
 
 
 class CrossAttention(nn.Module):
@@ -55,8 +57,9 @@ class CrossAttention(nn.Module):
         """Tokens (B, K, D) and positions (B, N, D) to what tokens take, (B, K, D)."""
         projected = self.q_proj(tokens), self.k_proj(positions), self.v_proj(positions)
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in projected)
-        found = F.scaled_dot_product_attention(query, key, value)
-        return self.proj(found.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        asked = F.scaled_dot_product_attention(query, key, value)
+        found: Tensor = self.proj(asked.transpose(1, 2).flatten(2))
+        return found
 
 
 class DropPath(nn.Module):
@@ -86,7 +89,8 @@ class Block(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, M, D) to the same shape."""
         tokens = tokens + self.drop(self.attn(self.norm1(tokens)))
-        return tokens + self.drop(self.mlp(self.norm2(tokens)))  # type: ignore[no-any-return]
+        found: Tensor = tokens + self.drop(self.mlp(self.norm2(tokens)))
+        return found
 
 
 class PreAssignment(nn.Module):
@@ -101,7 +105,8 @@ class PreAssignment(nn.Module):
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Tokens (B, K, D) and positions (B, N, D) to tokens."""
         tokens = tokens + self.drop(self.attn(tokens, positions))
-        return self.norm_post(tokens + self.drop(self.mlp(self.norm2(tokens))))  # type: ignore[no-any-return]
+        found: Tensor = self.norm_post(tokens + self.drop(self.mlp(self.norm2(tokens))))
+        return found
 
 
 class Assignment(nn.Module):
@@ -117,14 +122,15 @@ class Assignment(nn.Module):
         Sums to 1 over the classes.
         """
         scale = tokens.shape[-1] ** -0.5
-        logits = torch.einsum("bkd,bnd->bkn", self.q_proj(tokens), self.k_proj(positions)) * scale
+        logits: Tensor = torch.einsum("bkd,bnd->bkn", self.q_proj(tokens), self.k_proj(positions)) * scale
         return logits.softmax(1)
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Tokens (B, K, D) and positions (B, N, D) to what classes take, (B, K, D)."""
         shares = self.shares(tokens, positions)
         weights = shares / (shares.sum(-1, keepdim=True) + 1)
-        return self.proj(weights @ self.v_proj(positions))  # type: ignore[no-any-return]
+        found: Tensor = self.proj(weights @ self.v_proj(positions))
+        return found
 
 
 class Grouping(nn.Module):
@@ -144,7 +150,8 @@ class Grouping(nn.Module):
         positions = self.norm_x(positions)
         tokens = self.pre_assign_attn(self.norm_post_tokens(mixed), positions)
         tokens = self.assign(tokens, positions) + tokens
-        return tokens + self.mlp_channels(self.norm_new_x(tokens))  # type: ignore[no-any-return]
+        found: Tensor = tokens + self.mlp_channels(self.norm_new_x(tokens))
+        return found
 
 
 class ClassTokens(nn.Module):

@@ -15,8 +15,9 @@ from soundwhere.losses.max_cell import both_ways, max_cell_logits
 from soundwhere.methods.avgn.grouping import ClassTokens
 from soundwhere.methods.classes import choose_classes, require_classes, several_hot, taken, with_classes
 from soundwhere.methods.projected import start_projections
+from soundwhere.methods.several import SeveralMaps
 from soundwhere.methods.single_stage import SingleStageMethod
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, pool, several_maps
+from soundwhere.methods.two_encoders import TwoEncodersConfig, pool
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ class AVGNConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several_maps(self)
         fits = positive_multiple(self.dimension, self.token_heads)
         require(fits, "dimension", self.dimension, f"a multiple of the {self.token_heads} attention heads")
         require(0 <= self.drop < 1, "drop", self.drop, "at least 0 and less than 1")
@@ -71,7 +71,7 @@ class Losses(NamedTuple):
     presence: Tensor
 
 
-class AVGN(TwoEncoders):
+class AVGN(SeveralMaps):
     """The map of a class: what its token took from the sound, against every cell.
 
     Heads are called as in the published checkpoints. What it hears are the tokens of all classes, shape (B, K, D).
@@ -102,7 +102,11 @@ class AVGN(TwoEncoders):
         self.audio_encoder, self.visual_encoder = (
             ClassTokens(width, classes, config.depth, config.token_heads, config.drop) for _ in range(2)
         )
-        self.fc_prob_a, self.fc_prob_v, self.fc_cls = nn.Linear(width, 1), nn.Linear(width, 1), nn.Linear(width, classes)
+        self.fc_prob_a, self.fc_prob_v, self.fc_cls = (
+            nn.Linear(width, 1),
+            nn.Linear(width, 1),
+            nn.Linear(width, classes),
+        )
 
     @property
     def sources(self) -> int:
@@ -121,11 +125,13 @@ class AVGN(TwoEncoders):
     def sound_tokens(self, heard: Tensor) -> Tensor:
         """What the token of every class takes from pooled sounds (B, C'), shape (B, K, D)."""
         sound = F.normalize(self.aud_proj(heard), dim=1)
-        return self.audio_encoder(sound[:, None], self.av_token)  # type: ignore[no-any-return]
+        found: Tensor = self.audio_encoder(sound[:, None], self.av_token)
+        return found
 
     def picture_tokens(self, cells: Tensor) -> Tensor:
         """The same from unit cells (B, D, h, w)."""
-        return self.visual_encoder(cells.flatten(2).transpose(1, 2), self.av_token)  # type: ignore[no-any-return]
+        found: Tensor = self.visual_encoder(cells.flatten(2).transpose(1, 2), self.av_token)
+        return found
 
     def embed(self, spectrogram: Tensor) -> Tensor:
         """What every class takes from spectrograms (B, 1, F, T), shape (B, K, D)."""
@@ -192,7 +198,7 @@ def loss(network: AVGN, batch: Batch) -> dict[str, Tensor]:
     labels = batch.labels[:, 0]
     added = partners(labels)
     tokens = network.embed(network.listen(batch.mixture + batch.mixture[added]))
-    found = network.losses(network.cells(network.look(batch)), tokens, torch.stack([labels, labels[added]], dim=1))
+    found = network.losses(network.cells(network.watch(batch)), tokens, torch.stack([labels, labels[added]], dim=1))
     total = found.localisation + found.token + found.presence
     return {"loss": total, **{name: value.detach() for name, value in found._asdict().items()}}
 

@@ -79,7 +79,8 @@ class ClassVectors(nn.Module):
 
     def cells(self, features: Tensor) -> Tensor:
         """Features (B, C, h, w) among the class vectors, shape (B, D, h, w), of unit length."""
-        return F.normalize(self.project(features.flatten(2)), dim=1).unflatten(2, features.shape[-2:])
+        projected = F.normalize(self.project(features.flatten(2)), dim=1)
+        return projected.reshape(*projected.shape[:2], *features.shape[2:])
 
 
 def pair_filter(heard: Tensor, seen: Tensor, least: float) -> Tensor:

@@ -19,7 +19,8 @@ from soundwhere.methods.coarse_to_fine.classes import (
     whole_map,
 )
 from soundwhere.methods.published import two_stem_resnets
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, one_map, several_maps
+from soundwhere.methods.several import SeveralMaps
+from soundwhere.methods.two_encoders import TwoEncodersConfig, one_map
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -84,14 +85,13 @@ class CoarseToFineConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several_maps(self)
         for name in ("hidden", "matcher_hidden", "steps_two"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         require(self.batch_size >= 2, "batch_size", self.batch_size, "2 or more")
         require(self.learning_rate_two > 0, "learning_rate_two", self.learning_rate_two, "greater than 0")
 
 
-class CoarseToFine(TwoEncoders):
+class CoarseToFine(SeveralMaps):
     """The map of a class: its vector from the sound, against every cell. What it hears is the map of the sound."""
 
     config: CoarseToFineConfig
@@ -173,5 +173,3 @@ class CoarseToFine(TwoEncoders):
         """What stage 2 adds: vectors of classes that are both seen and heard, aligned."""
         kept = pair_filter(self.heard_classes.logits(heard), self.seen_classes.logits(seen), self.config.least)
         return alignment_loss(self.heard_classes(heard), self.seen_classes(seen), kept.detach(), self.config.margin)
-
-

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from soundwhere.config import require
 from soundwhere.methods.classes import choose_classes, taken
 from soundwhere.methods.dsol.objects import class_maps, object_maps
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, pool, several_maps
+from soundwhere.methods.several import SeveralMaps
+from soundwhere.methods.two_encoders import TwoEncodersConfig, pool
 from soundwhere.models.encoders import build_audio, freeze
 from soundwhere.types import Localisation
 
@@ -68,14 +69,13 @@ class DSOLConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several_maps(self)
         for name, least in (("clusters", 2), ("rounds", 2), ("steps_round", 1), ("steps_class", 1), ("batch_size", 2)):
             require(getattr(self, name) >= least, name, getattr(self, name), f"{least} or more")
         for name in ("classifier_rate", "location_weight"):
             require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
 
 
-class DSOL(TwoEncoders):
+class DSOL(SeveralMaps):
     """Class maps: what a cell resembles of the dictionary, where something sounds.
 
     What it hears is a unit embedding, by which it is localised, and beside it the logits of the clusters, from a copy
@@ -97,9 +97,7 @@ class DSOL(TwoEncoders):
         self.scale = nn.Parameter(torch.tensor(5.0))
         self.seen_classifier, self.heard_classifier = nn.Linear(seen, clusters), nn.Linear(heard, clusters)
         self.object_weight, self.object_bias = nn.Parameter(torch.tensor(1.0)), nn.Parameter(torch.tensor(0.0))
-        self.judge = freeze(
-            nn.ModuleList([build_audio(config.audio, config.fine_grid), nn.Linear(heard, clusters)])
-        )
+        self.judge = freeze(nn.ModuleList([build_audio(config.audio, config.fine_grid), nn.Linear(heard, clusters)]))
         self.register_buffer("centres", torch.zeros(clusters, seen))
         self.register_buffer("dictionary", torch.zeros(clusters, seen))
         self.register_buffer("stands", torch.zeros(len(config.classes), clusters))

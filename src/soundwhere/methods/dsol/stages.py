@@ -37,7 +37,7 @@ DUET = Needs(sounds=2)
 
 def localising(network: DSOL, batch: Batch) -> dict[str, Tensor]:
     """Does something in the picture sound? For every sound, with its own picture and with another one."""
-    seen = network.look(batch)
+    seen = network.watch(batch)
     heard = network.hear_pooled(network.listen(batch.mixture))
     cells, sounds, match = with_strangers(network.cells(seen), network.sounds(heard))
     score = network.sounding(cells, sounds).flatten(1).amax(1)
@@ -48,7 +48,7 @@ def localising(network: DSOL, batch: Batch) -> dict[str, Tensor]:
 def classifying(network: DSOL, batch: Batch) -> dict[str, Tensor]:
     """Which cluster is it? For picture and sound alike."""
     labels = nearest(F.normalize(cut_out(network, batch), dim=1), network.centres)
-    seen, heard = network.look(batch), network.hear_pooled(network.listen(batch.mixture))
+    seen, heard = network.watch(batch), network.hear_pooled(network.listen(batch.mixture))
     picture = network.seen_classifier(seen.mean((2, 3)))
     sound = network.heard_classifier(heard)
     right = (sound.argmax(1) == labels).to(seen.dtype).mean()
@@ -200,13 +200,13 @@ class DSOLMethod:
         rounds, classes = replace(config, steps=config.steps_round), replace(config, steps=config.steps_class)
         stages: list[SingleStage] = []
         for number in range(1, config.rounds + 1):
-            stages.append(Localising(rounds, localising, SOLO, name=f"one-{number}"))  # type: ignore[arg-type]
+            stages.append(Localising(rounds, localising, SOLO, name=f"one-{number}"))
             if number > 1:
                 stages.append(Classifying(classes, classifying, SOLO, name=f"class-{number}", number=number))
         return (*stages, TellingApart(config, telling_apart, DUET, name="two"))
 
     def check(self, config: Config) -> Config:
-        """The configuration with the names of the clips' classes, by which maps are chosen at test, if there are any."""
+        """The configuration with the names of the clips' classes, if they have any: they choose the maps at test."""
         method = config.method
         assert isinstance(method, DSOLConfig)
         try:

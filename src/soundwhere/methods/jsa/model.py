@@ -14,8 +14,9 @@ from soundwhere.distributed import gather
 from soundwhere.media.front_ends import FRONT_ENDS
 from soundwhere.methods.jsa.losses import divergence, kept_pairs, match, slot_contrast
 from soundwhere.methods.jsa.slots import Decoder, Read, Reader, assign
+from soundwhere.methods.several import SeveralMaps
 from soundwhere.methods.single_stage import SingleStageMethod
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, several_maps
+from soundwhere.methods.two_encoders import TwoEncodersConfig
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ class JSAConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several_maps(self)
         require(self.dimension % 2 == 0, "dimension", self.dimension, "even")
         for name in ("iterations", "reciprocal"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
@@ -155,7 +155,7 @@ class JointSlots(nn.Module):
         )
 
 
-class JSA(TwoEncoders):
+class JSA(SeveralMaps):
     """Map s: the cells that the sound's question to slot s picks out, as a share of the best one.
 
     What it hears are the slots of the sound and their questions, shape (B, 2, S, D).
@@ -201,13 +201,15 @@ class JSA(TwoEncoders):
 
     def cells(self, seen: Tensor) -> Tensor:
         """Tokens of features (B, C, h, w), shape (B, N, D)."""
-        return self.project_visual(seen).flatten(2).transpose(1, 2)  # type: ignore[no-any-return]
+        found: Tensor = self.project_visual(seen).flatten(2).transpose(1, 2)
+        return found
 
     def moments(self, spectrogram: Tensor) -> Tensor:
         """Tokens of spectrograms (B, 1, F, T): the largest value over frequencies at each moment, shape (B, T', D)."""
         form = FRONT_ENDS.get(self.config.spectrogram)
         frequency = 3 if form is not None and form.time_first else 2
-        return self.project_audio(self.audio(spectrogram)).amax(frequency).transpose(1, 2)  # type: ignore[no-any-return]
+        found: Tensor = self.project_audio(self.audio(spectrogram)).amax(frequency).transpose(1, 2)
+        return found
 
     def embed(self, spectrogram: Tensor) -> Tensor:
         """What slots make of spectrograms (B, 1, F, T), and how they ask, shape (B, 2, S, D)."""
@@ -220,7 +222,7 @@ class JSA(TwoEncoders):
         slots, queries = heard.unbind(1)
         read = self.joint.see(self.cells(seen))
         maps = assign(queries, read.keys, self.config.sharpening)
-        maps = (maps / maps.amax(-1, keepdim=True)).unflatten(-1, (height, width))
+        maps = (maps / maps.amax(-1, keepdim=True)).reshape(-1, SLOTS, height, width)
         agreement = F.cosine_similarity(read.slots, slots, dim=-1).clamp(0, 1)
         return Localisation(maps, agreement, slots)
 
@@ -228,7 +230,7 @@ class JSA(TwoEncoders):
 def loss(network: JSA, batch: Batch) -> dict[str, Tensor]:
     """The weighted sum of the four losses."""
     config = network.config
-    seen = network.look(batch)
+    seen = network.watch(batch)
     cells, moments = network.cells(seen), network.moments(network.listen(batch.mixture))
     hidden: tuple[Tensor | None, Tensor | None] = (None, None)
     if network.training and config.mask_ratio:

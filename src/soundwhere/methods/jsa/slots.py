@@ -42,7 +42,7 @@ def assign(queries: Tensor, keys: Tensor, sharpening: float = 1.0) -> Tensor:
     Returns:
         Shape (B, S, N).
     """
-    logits = torch.einsum("bsd,bnd->bsn", queries, keys) * keys.shape[-1] ** -0.5
+    logits: Tensor = torch.einsum("bsd,bnd->bsn", queries, keys) * keys.shape[-1] ** -0.5
     shares = (logits * sharpening).softmax(1) + _SOME
     return shares / shares.sum(-1, keepdim=True)
 
@@ -93,7 +93,8 @@ class Decoder(nn.Module):
         """Make tokens (B, rows x columns, D) of slots (B, S, D)."""
         made = self.mlp(slots[:, :, None] + self.positions(grid))  # (B, S, N, D + 1)
         values, alpha = made[..., :-1], made[..., -1:]
-        return (alpha.softmax(1) * values).sum(1)
+        mixed: Tensor = (alpha.softmax(1) * values).sum(1)
+        return mixed
 
     def positions(self, grid: tuple[int, int]) -> Tensor:
         """Of the cells of a grid, row by row, shape (N, D)."""

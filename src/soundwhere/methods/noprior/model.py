@@ -21,8 +21,9 @@ from soundwhere.methods.noprior.identification import (
     object_loss,
     object_maps,
 )
+from soundwhere.methods.several import SeveralMaps
 from soundwhere.methods.single_stage import SingleStage, SingleStageMethod
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, same_width, several_maps
+from soundwhere.methods.two_encoders import TwoEncodersConfig, same_width
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ class NoPriorConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several_maps(self)
         require(self.objects >= 1, "objects", self.objects, "1 or more")
         require(self.object_weight >= 0, "object_weight", self.object_weight, "0 or more")
 
@@ -121,7 +121,7 @@ class Objects(NamedTuple):
     vectors: Tensor
 
 
-class NoPrior(TwoEncoders):
+class NoPrior(SeveralMaps):
     """Gives as many maps as there are objects that sound; padded with empty ones, or cut, to the number asked for."""
 
     config: NoPriorConfig
@@ -165,7 +165,7 @@ class NoPrior(TwoEncoders):
             if self.config.reading == "objects":
                 groups = group(vectors, background[number], self.config.rules)
             keys = [key for key in dict.fromkeys(groups) if key >= 0]
-            maps = 1 + object_maps(distances[number][:, seeds].T, groups).unflatten(1, grid)
+            maps = 1 + object_maps(distances[number][:, seeds].T, groups).reshape(-1, *grid)
             first = [groups.index(key) for key in keys]
             surety = similarity[number][seeds[first]].clamp(0, 1)
             answers.append(Objects(maps, surety, F.normalize(vectors[keys], dim=1)))
@@ -225,11 +225,10 @@ def losses(cells: Tensor, sound: Tensor, thresholds: Thresholds, rules: Rules) -
 def loss(network: NoPrior, batch: Batch) -> dict[str, Tensor]:
     """What is minimised."""
     config = network.config
-    seen = network.attend(network.look(batch))
+    seen = network.attend(network.watch(batch))
     if config.mixing == "spectrograms":
         assert batch.solos is not None
-        sounds = batch.solos.shape[1]
-        heard = network.listen(batch.solos.flatten(0, 1)).unflatten(0, (-1, sounds)).mean(1)
+        heard = torch.stack([network.listen(solo) for solo in batch.solos.unbind(1)]).mean(0)
     else:
         heard = network.listen(batch.mixture)
     contrast, objects = losses(seen, F.normalize(network.embed(heard), dim=1), config.thresholds, config.rules)
@@ -248,4 +247,7 @@ class NoPriorMethod(SingleStageMethod[NoPriorConfig]):
         return (SingleStage(config, self.loss, Needs(sounds=2, separate=config.mixing == "spectrograms")),)
 
 
-METHOD = NoPriorMethod(NoPriorConfig, NoPrior, loss)
+DUAL = NoPriorConfig(name="noprior-dual", mixing="waveforms", reading="iterations")
+"""As the paper of SCAV reproduced it for two sources."""
+
+METHOD = NoPriorMethod(NoPriorConfig, NoPrior, loss, others={DUAL.name: DUAL})
