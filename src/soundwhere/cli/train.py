@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import tyro
 
-from soundwhere.cli.options import parse, say
+from soundwhere.cli.options import named, parse, say
 from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.errors import ConfigError
 from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, named_config, read_config
 
 DESCRIPTION = """\
@@ -23,6 +27,7 @@ Examples:
   soundwhere train --out runs/first --resume
   soundwhere train --config configs/paper.toml --source folder --root videos/ --batch-size 64 --out runs/videos
   soundwhere train --source folder --root videos/ --from scav-mobile --out runs/mine
+  soundwhere train --from ezvsl.pth --checkpoint-of ez-vsl --source folder --root videos/ --out runs/mine
   soundwhere train --stage two --from runs/first/stage-one.safetensors --out runs/second
   torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
 """
@@ -42,6 +47,8 @@ class Options:
     """Go on from the folder's latest checkpoint."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Begin from the weights of this model: its name, its file or the folder of its run."""
+    checkpoint_of: Annotated[str | None, named("METHOD")] = None
+    """Read --from as the checkpoint that the authors of this method released, such as ez-vsl."""
     download: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Fetch ImageNet weights of the visual encoder if they are not on this machine."""
     report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -60,11 +67,10 @@ def run(arguments: list[str]) -> int:
     options: Any = parse(every, arguments, "train", default=preset, description=DESCRIPTION)
     config = Config(options.method, options.data, options.train)
 
-    from soundwhere.methods.files import model_file
     from soundwhere.training.run import train
 
-    start = None if options.start is None else model_file(options.start)
-    file = train(config, options.out, resume=options.resume, start=start, download=options.download)
+    with _start(options, config) as start:
+        file = train(config, options.out, resume=options.resume, start=start, download=options.download)
     if os.environ.get("RANK", "0") != "0":
         return 0  # of torchrun's processes, the first one speaks
     say(f"wrote {file}")
@@ -78,12 +84,34 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
+@contextmanager
+def _start(options: Any, config: Config) -> Iterator[Path | None]:
+    """The file of the model that training begins from, if any; a published checkpoint becomes one for a while."""
+    if options.checkpoint_of is None or options.resume:
+        from soundwhere.methods.files import model_file
+
+        yield None if options.start is None else model_file(options.start)
+        return
+    if options.start is None:
+        raise ConfigError("--checkpoint-of says whose a file is, but no file is given.", "Give it with --from FILE.")
+    from soundwhere.methods.files import write_model
+    from soundwhere.methods.published import read_published
+
+    network = read_published(options.checkpoint_of, options.start, config.method, download=options.download)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "published.safetensors"
+        write_model(file, network)
+        yield file
+
+
 def _default(arguments: list[str]) -> Config:
     """What flags override, which therefore is looked for first.
 
     That is the file; else, for --resume, the settings of the run; and the named model, else that of --from.
     """
     file, name, out, start = (_value(arguments, flag) for flag in ("--config", "--model", "--out", "--from"))
+    if not file and "--resume" not in arguments:
+        name = name or _value(arguments, "--checkpoint-of")
     config = default_config()
     if file:
         config = read_config(Path(file))

@@ -26,7 +26,7 @@ class TwoHeads(NamedTuple):
 
 
 def meeting_logits(cells: tuple[Tensor, Tensor], sounds: tuple[Tensor, Tensor], temperature: float) -> Tensor:
-    """log sum_p r_ij(p) q_ij(p): r is a softmax over the sounds j, q one over the cells p, each of its own head.
+    """The logarithm of sum_p r_ij(p) q_ij(p): r is a softmax over sounds j, q one over cells p, each of its own head.
 
     Args:
         cells: Of both heads, shape (B, D, h, w).

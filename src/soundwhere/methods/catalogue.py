@@ -43,6 +43,9 @@ NAMES: dict[str, str] = {
     "scav-mobile": "scav",
     "scav-tiny": "scav",
     "noprior-dual": "noprior",
+    "attention10k-original": "attention10k",
+    "ots-ave": "ots",
+    "dmc-duet": "dmc",
 }
 """The family of every named configuration that is not called as its family."""
 

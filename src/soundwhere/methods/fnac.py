@@ -45,7 +45,11 @@ class FNACConfig(ProjectedConfig):
     foreground: float = 0.6
     """From where on, in the stretched map, a cell is foreground."""
 
-    training: ClassVar[frozenset[str]] = ProjectedConfig.training | {"contrastive_steps", "regularisation", "foreground"}
+    training: ClassVar[frozenset[str]] = ProjectedConfig.training | {
+        "contrastive_steps",
+        "regularisation",
+        "foreground",
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()

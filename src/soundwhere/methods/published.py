@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from soundwhere.errors import CheckpointError, ConfigError
-from soundwhere.methods.catalogue import find_method
+from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import build
 
 if TYPE_CHECKING:
@@ -29,13 +29,11 @@ _WRAPPERS: Final = ("model", "state_dict", "model_state_dict", "net")
 _LISTED = 5
 
 
-def read_published(
-    family: str, path: Path, config: MethodConfig | None = None, *, download: bool = False
-) -> Network:
+def read_published(name: str, path: Path, config: MethodConfig | None = None, *, download: bool = False) -> Network:
     """A network with the weights of a published checkpoint, in eval mode on the CPU.
 
     Args:
-        family: The method, such as `ez-vsl`.
+        name: The method, or one of its named configurations, such as `ez-vsl` or `ots-ave`.
         path: A file of torch, as the authors released it, or safetensors.
         config: Of the network; by default as published.
         download: Fetch weights that the file lacks, such as those of an object prior, if they are not on this machine.
@@ -43,16 +41,17 @@ def read_published(
     Raises:
         CheckpointError: The file cannot be read safely, or is not of this method.
     """
-    config = config or find_method(family).config()
-    if config.family != family:
+    published = named_config(name)
+    config = config or published
+    if config.family != published.family:
         raise ConfigError(
-            f"A checkpoint of {family!r} was announced, but the configuration is of {config.family!r}.",
-            f"Give the configuration of {family}, or the checkpoint of {config.family}.",
+            f"A checkpoint of {name!r} was announced, but the configuration is of {config.family!r}.",
+            f"Give the configuration of {name}, or the checkpoint of {config.family}.",
         )
     network = build(config)
     if not network.published:
         raise CheckpointError(
-            f"The names in published checkpoints of {family!r} are not known.",
+            f"The names in published checkpoints of {name!r} are not known.",
             "Train it, or give a file written by `soundwhere train`.",
         )
     load_published(network, read_tensors(path), str(path))
@@ -147,5 +146,9 @@ def two_stem_resnets(eye: str, ear: str) -> dict[str, str]:
         ear: The same for sound.
     """
     table = {eye: "visual.", ear: "audio.", f"{ear}conv1_a.": "audio.conv1."}
-    idle = [f"{eye}conv1_a.", f"{ear}conv1.", *(f"{part}{name}" for part in (eye, ear) for name in ("conv1_flow.", "fc."))]
+    idle = [
+        f"{eye}conv1_a.",
+        f"{ear}conv1.",
+        *(f"{part}{name}" for part in (eye, ear) for name in ("conv1_flow.", "fc.")),
+    ]
     return table | dict.fromkeys(idle, DROPPED)

@@ -123,7 +123,7 @@ class SLAVC(TwoEncoders):
         return self.config.slow_maps and not self.training
 
     def _slow_eye(self) -> nn.Module:
-        return self.slow["visual"] if "visual" in self.slow else self.visual
+        return self.visual if self.config.freeze_visual else self.slow["visual"]
 
     def see(self, image: Tensor) -> Tensor:
         """The features of pictures (B, 3, H, W), of the slow copy when it answers."""

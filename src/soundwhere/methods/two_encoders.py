@@ -37,9 +37,9 @@ class TwoEncodersConfig(SingleStageConfig):
     """The encoders, and how a network with one map answers for several sounds."""
 
     visual: str = "resnet18"
-    """Visual encoder: resnet18, mobilenet_v2 or tiny."""
+    """Visual encoder: resnet18, mobilenet_v2, plain or tiny."""
     audio: str = "resnet18"
-    """Audio encoder: resnet18, mobilenet_v2, compact or tiny."""
+    """Audio encoder: resnet18, mobilenet_v2, compact, plain or tiny."""
     visual_weights: str = "imagenet"
     """Weights the visual encoder starts from: `imagenet`, a file, or `none`."""
     audio_weights: str = "none"

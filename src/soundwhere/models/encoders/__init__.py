@@ -9,6 +9,7 @@ from soundwhere.errors import ConfigError
 from soundwhere.models.encoders.compact import CompactAudio
 from soundwhere.models.encoders.frozen import freeze
 from soundwhere.models.encoders.mobilenet import MobileNetV2
+from soundwhere.models.encoders.plain import PlainNet
 from soundwhere.models.encoders.resnet import ResNet18
 from soundwhere.models.encoders.tiny import TinyAudio, TinyVisual
 
@@ -38,6 +39,7 @@ class VisualEncoder(Encoder, Protocol):
 VISUAL: dict[str, Callable[[], nn.Module]] = {
     "resnet18": partial(ResNet18, in_channels=3),
     "mobilenet_v2": MobileNetV2,
+    "plain": PlainNet,
     "tiny": TinyVisual,
 }
 """Visual encoders with random weights, by name."""
@@ -46,6 +48,7 @@ AUDIO: dict[str, Callable[[], nn.Module]] = {
     "resnet18": partial(ResNet18, in_channels=1),
     "mobilenet_v2": partial(MobileNetV2, in_channels=1),
     "compact": CompactAudio,
+    "plain": partial(PlainNet, in_channels=1),
     "tiny": TinyAudio,
 }
 """Audio encoders with random weights, by name."""
