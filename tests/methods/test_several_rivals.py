@@ -17,11 +17,12 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from soundwhere.config import Config, MethodConfig, TrainConfig
-from soundwhere.errors import ConfigError, DataError
+from soundwhere.errors import CheckpointError, ConfigError, DataError
 from soundwhere.media.audio import write_wav
 from soundwhere.methods.catalogue import find_method, named_config, read_config
 from soundwhere.methods.files import build, load_model, read_tensors
 from soundwhere.methods.method import Given
+from soundwhere.methods.published import DROPPED, read_published
 from soundwhere.models.encoders import build_visual
 from soundwhere.training.loop import make_optimiser
 from soundwhere.training.run import train
@@ -252,6 +253,26 @@ def test_with_its_real_encoders_it_takes_a_step(name: str) -> None:
     before = trained[0].detach().clone()
     make_optimiser(objective, stage.schedule).step()
     assert not torch.equal(trained[0], before)
+
+
+@pytest.mark.parametrize("name", ["mix-and-localize", "coarse-to-fine"])
+def test_a_released_file_is_read_as_it_is(name: str, tmp_path: Path) -> None:
+    config = changed(named_config(name), classes=CLASSES)
+    torch.manual_seed(0)
+    network = build(config)
+    tensors = {}
+    for own, tensor in network.state_dict().items():
+        fitting = [(ours, theirs) for theirs, ours in network.published.items() if own.startswith(ours)]
+        ours, theirs = max(fitting, key=lambda pair: len(pair[0]))
+        tensors[f"module.{theirs}{own.removeprefix(ours)}"] = tensor
+    idle = [theirs for theirs, ours in network.published.items() if ours == DROPPED]
+    torch.save(tensors | {f"module.{name}weight": torch.zeros(2) for name in idle}, tmp_path / "released.pth")
+    again = read_published(config.family, tmp_path / "released.pth", config)
+    assert all(torch.equal(tensor, again.state_dict()[own]) for own, tensor in network.state_dict().items())
+    del tensors["module.fc_a_2.0.bias" if name == "mix-and-localize" else "module.project_a.0.weight"]
+    torch.save(tensors, tmp_path / "less.pth")
+    with pytest.raises(CheckpointError, match="1 missing"):
+        read_published(config.family, tmp_path / "less.pth", config)
 
 
 @pytest.mark.parametrize("name", RIVALS)

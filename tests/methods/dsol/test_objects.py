@@ -21,7 +21,9 @@ from soundwhere.methods.dsol.objects import (
 )
 from soundwhere.methods.dsol.stages import METHOD, Trains
 from soundwhere.methods.method import Given
-from soundwhere.training.loop import make_optimiser
+from soundwhere.training.checkpoint import Progress
+from soundwhere.training.loop import make_optimiser, run_stage
+from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,6 +194,20 @@ def test_classifiers_learn_ten_times_as_fast_and_heads_wait_meanwhile() -> None:
     assert faster == {id(p) for part in parts for p in part.parameters()}
     assert not any(p.requires_grad for p in network.cell_head.parameters())
     assert isinstance(classify.objective(network), Trains)
+
+
+def test_the_loop_steps_faster_where_it_should() -> None:
+    network = tiny().train()
+    network.centres.copy_(torch.eye(4, 128))
+    classify = next(stage for stage in METHOD.stages(network.config) if stage.name == "class-2")
+    objective = classify.objective(network)
+    slow, fast = network.audio.layers[0][0].weight, network.seen_classifier.weight
+    before = [weight.detach().clone() for weight in (slow, fast)]
+    batch = Batch(torch.randn(4, 66_150) / 10, torch.randn(4, 3, 64, 64))
+    optimiser = make_optimiser(objective, classify.schedule)
+    list(run_stage(objective, optimiser, [batch], Progress("class-2"), 10, classify.schedule, torch.device("cpu")))
+    moved = [(weight - old).abs().max() for weight, old in zip((slow, fast), before, strict=True)]
+    torch.testing.assert_close(moved[1] / moved[0], torch.tensor(10.0), rtol=1e-2, atol=0)  # Adam's first step
 
 
 def test_rounds_alternate_from_the_second_on() -> None:

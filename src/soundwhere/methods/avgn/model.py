@@ -97,16 +97,17 @@ class AVGN(SeveralMaps):
         seen, heard = self.channels
         width, classes = config.dimension, len(config.classes)
         self.img_proj, self.aud_proj = nn.Conv2d(seen, width, 1), nn.Linear(heard, width)
-        start_projections(self.img_proj, self.aud_proj)
+        start_projections(self.img_proj)
         self.av_token = nn.Parameter(torch.zeros(classes, width))
         self.audio_encoder, self.visual_encoder = (
             ClassTokens(width, classes, config.depth, config.token_heads, config.drop) for _ in range(2)
         )
-        self.fc_prob_a, self.fc_prob_v, self.fc_cls = (
-            nn.Linear(width, 1),
-            nn.Linear(width, 1),
-            nn.Linear(width, classes),
-        )
+        self.fc_prob_a, self.fc_prob_v = nn.Linear(width, 1), nn.Linear(width, 1)
+        self.fc_cls = nn.Linear(width, classes)
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear):
+                nn.init.trunc_normal_(layer.weight, std=0.02)
+                nn.init.zeros_(layer.bias)
 
     @property
     def sources(self) -> int:

@@ -103,8 +103,8 @@ class JointSlots(nn.Module):
 
     def __init__(self, dimension: int, iterations: int) -> None:
         super().__init__()
-        self.slots = nn.Parameter(torch.randn(1, SLOTS, dimension) * dimension**-0.5)
-        self.mask_image, self.mask_audio = (nn.Parameter(torch.zeros(1, 1, dimension)) for _ in range(2))
+        self.slots = nn.Parameter(torch.randn(1, SLOTS, dimension))
+        self.mask_image, self.mask_audio = (nn.Parameter(torch.randn(1, 1, dimension)) for _ in range(2))
         self.image, self.audio = Reader(dimension, iterations), Reader(dimension, iterations)
         self.image_decoder = Decoder(dimension, _CELLS, _CELLS)
         self.audio_decoder = Decoder(dimension, 1, _MOMENTS)
