@@ -348,6 +348,14 @@ def test_what_only_clips_have_is_not_looked_for_in_the_made_up_world(
         train(config, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["noprior", "jsa", "dsol"])
+def test_the_made_up_world_will_do_for_the_others(name: str, clips: Path, weights: str, tmp_path: Path) -> None:
+    config = small(name, clips, weights)
+    config = replace(config, data=replace(config.data, source="synthetic", scenes=4, layouts=("side-by-side",)))
+    network = load_model(train(config, tmp_path))
+    assert not network.needs
+
+
 def test_captions_must_be_given_and_cover_the_clips(clips: Path, weights: str, tmp_path: Path) -> None:
     config = small("oa-ssl", clips, weights)
     with pytest.raises(ConfigError, match="needs the embeddings of captions") as caught:
@@ -368,6 +376,7 @@ def test_dsol_trains_without_classes_and_then_answers_without_labels(clips: Path
     train(replace(config, data=replace(config.data, source="folder", root=folder)), tmp_path / "run")
     network = load_model(tmp_path / "run")
     assert network.config.classes == ()
+    assert network.note == "clusters heard most surely"
     seen, heard = network.see(torch.randn(1, 3, 64, 64)), network.hear(torch.randn(1, 66_150) / 10)
     assert network.localise(seen, heard).similarity.shape == (1, 2, 4, 4)
     with pytest.raises(DataError, match="not trained on the class 'bell'"):

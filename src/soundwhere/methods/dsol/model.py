@@ -83,7 +83,6 @@ class DSOL(SeveralMaps):
     """
 
     config: DSOLConfig
-    needs = frozenset({"labels"})
     centres: Tensor
     dictionary: Tensor
     stands: Tensor
@@ -101,6 +100,8 @@ class DSOL(SeveralMaps):
         self.register_buffer("centres", torch.zeros(clusters, seen))
         self.register_buffer("dictionary", torch.zeros(clusters, seen))
         self.register_buffer("stands", torch.zeros(len(config.classes), clusters))
+        if config.classes:
+            self.needs = frozenset({"labels"})
 
     @property
     def sources(self) -> int:
@@ -110,7 +111,7 @@ class DSOL(SeveralMaps):
     @property
     def note(self) -> str:
         """What a row has to say."""
-        return "labels given at test alone"
+        return "labels given at test alone" if self.needs else "clusters heard most surely"
 
     def begin_stage_two(self) -> None:
         """Keep the ears and the classifier of stage 1 as the judge of what is heard."""

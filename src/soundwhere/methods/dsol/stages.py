@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from soundwhere.config import Config
     from soundwhere.methods.method import Network, Progress
+    from soundwhere.methods.single_stage import Loss
     from soundwhere.types import Batch
 
 SOLO = Needs(sounds=1, separate=True)
@@ -92,12 +93,12 @@ class Trains(Objective):
         factor: How much faster those parts learn.
     """
 
-    def __init__(self, network: DSOL, loss: object, parts: tuple[nn.Module | nn.Parameter, ...], factor: float) -> None:
+    def __init__(self, network: DSOL, loss: Loss, parts: tuple[nn.Module | nn.Parameter, ...], factor: float) -> None:
         network.requires_grad_(False)
         encoders = (network.audio,) if network.config.freeze_visual else (network.visual, network.audio)
         for part in (*encoders, *parts):
             part.requires_grad_(True)
-        super().__init__(network, loss)  # type: ignore[arg-type]
+        super().__init__(network, loss)
         every = [part.parameters() if isinstance(part, nn.Module) else [part] for part in parts]
         self.factors = {parameter: factor for parameters in every for parameter in parameters}
 
