@@ -168,7 +168,7 @@ class NetworkAnswerer:
     def _answer(self, view: View, row: Row) -> Answer:
         if row.answer == FEATURE_NORM:
             seen = self._see(view, view.numbers, single=False)
-            cells = self.network.cells(seen)
+            cells = self.network.visual_features(seen)
             return Answer(feature_norm(cells, *view.size, self._grid, self._maps).float().cpu())
         numbers = view.partners if row.control == "blind" else view.numbers
         seen = self._see(view, numbers, self._single)

@@ -234,7 +234,7 @@ class Network(HubFormat, nn.Module, ABC):
         found = self.answer(seen, heard)
         return found if sources is None else found.of(sources)
 
-    def cells(self, seen: Tensor) -> Tensor:
+    def visual_features(self, seen: Tensor) -> Tensor:
         """Of what is seen, the features of cells (B, C, h, w), whose norm is an answer that does not listen."""
         return seen
 

@@ -216,7 +216,7 @@ class WideSCAV(Network):
         sure = self.presence(similarity * (maps >= maps.amax((-2, -1), keepdim=True) / 2)).flatten(2).amax(2)
         return Localisation(maps, sure, heard.mean(1, keepdim=True).expand(-1, sources, -1))
 
-    def cells(self, seen: Tensor) -> Tensor:
+    def visual_features(self, seen: Tensor) -> Tensor:
         """V, shape (B, 1280, h, w)."""
         return seen[:, :_VISUAL]
 
