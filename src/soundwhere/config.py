@@ -76,7 +76,7 @@ class MethodConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is trained on. Labels are never read."""
+    """What is trained on. Labels are read by the methods that say so, and by no other."""
 
     source: Literal["synthetic", "real-duet", "wide-duet", "folder"] = "synthetic"
     """The made-up world, real-duet, wide-duet (with its videos), or a folder of videos."""

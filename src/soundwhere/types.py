@@ -61,6 +61,8 @@ class Batch:
             a stage needs it.
         moments: The separate sounds at other moments, shape (B, M - 1, K, N); only where a stage needs them.
         labels: Number of each source's class, shape (B, K), int64; only for methods that declare that they read labels.
+        captions: Embeddings of what captions say of each source's picture, those of sounding things first and that of
+            the background last, shape (B, K, captions, D); only where a stage needs them.
     """
 
     mixture: Tensor
@@ -70,6 +72,7 @@ class Batch:
     targets: Tensor | None = None
     moments: Tensor | None = None
     labels: Tensor | None = None
+    captions: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.mixture)

@@ -31,7 +31,7 @@ assert "torch" not in sys.modules
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["localise", "--help"], ["demo", "--help"], ["world", "--help"], ["doctor", "--help"]]
+    "arguments", [["--help"], *([name, "--help"] for name in ("localise", "demo", "world", "doctor", "train"))]
 )
 def test_help_needs_no_torch(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", HELP, *arguments], capture_output=True, text=True, check=False)

@@ -59,7 +59,7 @@ def test_train_resume_and_build_upon(folder: Path, capsys: pytest.CaptureFixture
     entries = [json.loads(line) for line in (folder / "first" / "metrics.jsonl").read_text().splitlines()]
     assert [entry["step"] for entry in entries] == [1, 2, 1, 2, 3]
     assert train("--out", "first", "--resume", "--batch-size", "2") == 2
-    assert "train.batch_size" in capsys.readouterr().err
+    assert "method.batch_size" in capsys.readouterr().err
 
     # a file brings its own architecture along
     stage_one = str(folder / "first" / "stage-one.safetensors")
@@ -72,27 +72,43 @@ def test_train_resume_and_build_upon(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_flags_override_the_file(folder: Path) -> None:
-    (folder / "my.toml").write_text(
-        '[model]\nname = "scav-tiny"\nframe_px = 32\ndimension = 16\ndecoupler_layers = 1\ndecoupler_heads = 2\n'
-        '[data]\nscenes = 4\n[train]\nstage = "one"\nsteps_one = 5\nbatch_size = 2\ndevice = "cpu"\nlog_every = 1\n'
-    )
-    assert train("--out", "run", "--config", "my.toml", "--steps-one", "1") == 0
-    settings = json.loads((folder / "run" / "config.json").read_text())
-    assert settings["train"]["steps_one"] == 1
-    assert settings["train"]["batch_size"] == 2
-    assert settings["model"]["name"] == "scav-tiny"
-    assert len((folder / "run" / "metrics.jsonl").read_text().splitlines()) == 1
+    network = 'name = "scav-tiny"\nframe_px = 32\ndimension = 16\ndecoupler_layers = 1\ndecoupler_heads = 2\n'
+    schedule = 'stage = "one"\nsteps_one = 5\nbatch_size = 2\n'
+    rest = 'device = "cpu"\nlog_every = 1\nseed = 3\n'
+    (folder / "new.toml").write_text(f"[method]\n{network}{schedule}[data]\nscenes = 4\n[train]\n{rest}")
+    (folder / "old.toml").write_text(f"[model]\n{network}[data]\nscenes = 4\n[train]\n{schedule}{rest}")
+    for name in ("new", "old"):
+        assert train("--out", name, "--config", f"{name}.toml", "--steps-one", "1", "--seed", "4") == 0
+    settings = json.loads((folder / "new" / "config.json").read_text())
+    assert settings["method"]["family"] == "scav"
+    assert settings["method"]["name"] == "scav-tiny"
+    assert settings["method"]["steps_one"] == 1
+    assert settings["method"]["batch_size"] == 2
+    assert (settings["train"]["seed"], settings["train"]["device"], settings["data"]["scenes"]) == (4, "cpu", 4)
+    assert json.loads((folder / "old" / "config.json").read_text()) == settings
+    assert len((folder / "new" / "metrics.jsonl").read_text().splitlines()) == 1
+
+
+def test_another_model_is_trained_as_the_file_says(folder: Path) -> None:
+    (folder / "my.toml").write_text('[method]\nname = "scav-mobile"\nstage = "one"\nsteps_one = 1\nbatch_size = 2\n')
+    small = ["--frame-px", "32", "--scenes", "4", "--device", "cpu"]
+    assert train("--out", "run", "--config", "my.toml", "--model", "scav-tiny", *small) == 0
+    settings = json.loads((folder / "run" / "config.json").read_text())["method"]
+    assert (settings["name"], settings["visual"], settings["maps"]) == ("scav-tiny", "tiny", "similarity")
+    assert (settings["stage"], settings["steps_one"], settings["batch_size"]) == ("one", 1, 2)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message", "remedy"),
     [
         (["--resume"], "holds no run to resume", "Leave out --resume"),
-        (["--stage", "two", "--model", "scav-tiny"], "needs a trained stage 1", "--from"),
+        (["--stage", "two", "--model", "scav-tiny"], "needs a trained stage one", "--from"),
         (["--model", "scav-huge"], "no model named 'scav-huge'", "scav-tiny"),
         (["--config", "bad.toml"], "bad.toml is not valid TOML", "line"),
         (["--config", "none.toml"], "none.toml does not exist", "TOML file"),
-        (["--config", "odd.toml"], "train: unknown setting 'epochs'", "steps_one"),
+        (["--config", "odd.toml"], "method: unknown setting 'epochs'", "steps_one"),
+        (["--config", "older.toml"], "method: unknown setting 'epochs'", "steps_one"),
+        (["--model", "scav"], "no model named 'scav'", "scav-tiny"),
         (["--from", "text.safetensors"], "text.safetensors is not a readable safetensors file", "soundwhere train"),
         (["--from", "none.safetensors"], "does not exist", "best.safetensors"),
         (["--from", "scav-huge"], "no model named 'scav-huge'", "scav-mobile"),
@@ -110,8 +126,9 @@ def test_flags_override_the_file(folder: Path) -> None:
 def test_mistakes_end_with_2_and_a_next_step(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, remedy: str
 ) -> None:
-    (folder / "bad.toml").write_text("[model\nname = 3")
-    (folder / "odd.toml").write_text("[train]\nepochs = 3\n")
+    (folder / "bad.toml").write_text("[method\nname = 3")
+    (folder / "odd.toml").write_text("[method]\nepochs = 3\n")
+    (folder / "older.toml").write_text("[loss]\nepochs = 3\n")
     (folder / "text.safetensors").write_text("no weights")
     assert train("--out", "run", *arguments) == 2
     said = " ".join(capsys.readouterr().err.split())

@@ -17,13 +17,14 @@ from soundwhere.distributed import all_reduce_sum
 from soundwhere.methods.catalogue import find_method, named_config
 from soundwhere.types import Batch
 
-RIVALS = ("lvs", "ez-vsl", "slavc", "fnac")
+RIVALS = ("lvs", "ez-vsl", "slavc", "fnac", "jsa", "oa-ssl")
 
 
 def batch(rows: slice = slice(None)) -> Batch:
     generator = torch.Generator().manual_seed(0)
-    sounds, image = (torch.randn(size, generator=generator) for size in ((4, 8000), (4, 3, 64, 64)))
-    return Batch(0.1 * sounds, image)[rows]
+    shapes = (4, 8000), (4, 3, 64, 64), (4, 1, 3, 10)
+    sounds, image, captions = (torch.randn(shape, generator=generator) for shape in shapes)
+    return Batch(0.1 * sounds, image, captions=captions)[rows]
 
 
 def passes(name: str, rows: slice, parallel: bool) -> dict[str, Tensor]:
@@ -34,6 +35,8 @@ def passes(name: str, rows: slice, parallel: bool) -> dict[str, Tensor]:
         "ez-vsl": {"maps": "avl"},
         "slavc": {"dropout": 0.0},
         "fnac": {"maps": "avl", "dropout": 0.0, "contrastive_steps": 0},
+        "jsa": {"mask_ratio": 0.0, "blank": 0, "reciprocal": 2},
+        "oa-ssl": {"freeze_visual": False, "caption_width": 10},
     }
     config: Any = replace(named_config(name), **{**small, **own.get(name, {})})
     method = find_method(config.family)

@@ -209,7 +209,7 @@ def test_the_strength_head_is_fitted_once_and_kept(
         head.train()(torch.zeros(2, head.layers[0].in_channels, 1, 1))
         return 0.0
 
-    monkeypatch.setattr(stages, "fit_strength", counted)
+    monkeypatch.setattr(stages, "fit_head", counted)
     config = replace(
         config,
         method=replace(config.method, maps="shaped", freeze_visual=True),

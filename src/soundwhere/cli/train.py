@@ -20,7 +20,7 @@ from soundwhere.files import parse_json
 from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, named_config, read_config
 
 DESCRIPTION = """\
-Train a model: stage 1, stage 2, or one after the other. Labels are never read.
+Train a model: stage 1, stage 2, or one after the other. Labels are read by the methods that say so, and by no other.
 
 Examples:
   soundwhere train --config configs/made-up-world.toml --out runs/first

@@ -33,6 +33,7 @@ class Example(NamedTuple):
     targets: NDArray[np.float32] | None = None  # (K, h, w), what a map of each sound's frame is taught
     moments: NDArray[np.float32] | None = None  # (M - 1, K, N), the same sources at other moments
     labels: NDArray[np.int64] | None = None  # (K,), numbers of their classes
+    captions: NDArray[np.float32] | None = None  # (K, captions, D), what is said of their pictures
 
 
 class Draws(Protocol):

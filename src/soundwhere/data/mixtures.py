@@ -73,6 +73,7 @@ class Mixtures:
         cell_px: Side of a cell of the targets.
         moments: How many moments of each sound are drawn.
         labels: Numbers of the clips' classes, for methods that read them.
+        captions: Embeddings of what is said of the clips' pictures, shape (clips, captions, D).
     """
 
     native = False
@@ -98,6 +99,7 @@ class Mixtures:
         cell_px: int = ENCODER_STRIDE_PX,
         moments: int = 1,
         labels: NDArray[np.int64] | None = None,
+        captions: NDArray[np.float32] | None = None,
     ) -> None:
         self._clips = clips
         self._batch_size = batch_size
@@ -117,6 +119,7 @@ class Mixtures:
         self._cell_px = cell_px
         self._moments = moments
         self._labels = labels
+        self._captions = captions
         self._keys = [clips.key(index) for index in range(len(clips))]
         self._epoch, self._order = -1, np.empty(0, np.int64)
         check_layouts(layouts, sources, silent, pool, frozen=features is not None)
@@ -149,7 +152,13 @@ class Mixtures:
                 sounds[-1] = self._unseen(rng, (0.0, 0.0)) if rng.random() < 0.5 else 0
                 targets[-1] = 0
         cast = [picture.cast[place] for place in sounding]
-        example = Example(sounds, targets=targets, moments=self._later(cast, number), labels=self._kinds(cast))
+        example = Example(
+            sounds,
+            targets=targets,
+            moments=self._later(cast, number),
+            labels=None if self._labels is None else self._labels[cast],
+            captions=None if self._captions is None else self._captions[cast],
+        )
         if self.features is None or pictures:
             return example._replace(image=self.compose(picture))
         if self.pool:
@@ -164,9 +173,6 @@ class Mixtures:
             return None
         rng = np.random.default_rng([self._seed, number, _MOMENT])
         return np.stack([[self._sound(index, rng) for index in cast] for _ in range(self._moments - 1)])
-
-    def _kinds(self, cast: Sequence[int]) -> NDArray[np.int64] | None:
-        return None if self._labels is None else self._labels[list(cast)]
 
     def picture(self, number: int) -> Picture:
         """What scene `number` shows."""
@@ -257,7 +263,15 @@ class NativeScenes(Mixtures):
         gain_db: float = 0.0,
         frame_px: int = FRAME_PX,
         features: FeatureCache | None = None,
+        captions: NDArray[np.float32] | None = None,
     ) -> None:
         super().__init__(
-            clips, batch_size=batch_size, seed=seed, sources=1, gain_db=gain_db, frame_px=frame_px, features=features
+            clips,
+            batch_size=batch_size,
+            seed=seed,
+            sources=1,
+            gain_db=gain_db,
+            frame_px=frame_px,
+            features=features,
+            captions=captions,
         )

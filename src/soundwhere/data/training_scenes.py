@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from soundwhere.constants import FRAME_PX
+from soundwhere.data.captions import read_captions
 from soundwhere.data.clips import Clips, KnowsKinds, Together
 from soundwhere.data.features import FeatureCache
 from soundwhere.data.folder import FolderClips
@@ -58,6 +59,7 @@ class Needs:
         target: What a map of each sounding frame is taught, if anything.
         labels: Whether class names are read. Self-supervised methods never ask for them.
         moments: How many moments of each clip are heard.
+        captions: File with the embeddings of what captions say of the clips' pictures, if they are needed.
     """
 
     sounds: int = 2
@@ -65,6 +67,7 @@ class Needs:
     target: FrameTarget | None = None
     labels: bool = False
     moments: int = 1
+    captions: Path | None = None
 
 
 def make_draws(
@@ -90,17 +93,26 @@ def make_draws(
     """
     several = needs.sounds > 1
     if data.source == "synthetic":
-        if needs.labels or needs.moments > 1:
+        if needs.labels or needs.moments > 1 or needs.captions:
             raise ConfigError("This method trains on clips.", "Choose --source real-duet or folder.")
         world = World(seed, (frame_px, frame_px))
         scenes = render(world, data.scenes, needs.sounds, data.silent if several else 0, progress)
         return SyntheticDraws(scenes, needs.sounds, data.gain_db, seed)
     clips = make_clips(data, frame_px, needs.labels)
     caches = None if eye is None else _Caches(data.cache, eye, progress)
+    captions = None
+    if needs.captions is not None:
+        captions = read_captions(needs.captions, [clips.key(index) for index in range(len(clips))])
     if data.mixtures == "native":
         features = caches.features(clips, frame_px) if caches else None
         return NativeScenes(
-            clips, batch_size=batch_size, seed=seed, gain_db=data.gain_db, frame_px=frame_px, features=features
+            clips,
+            batch_size=batch_size,
+            seed=seed,
+            gain_db=data.gain_db,
+            frame_px=frame_px,
+            features=features,
+            captions=captions,
         )
     whole = several and data.pool > 0
     target = needs.target if several else None
@@ -125,6 +137,7 @@ def make_draws(
         cell_px=eye.stride_px if eye else 1,
         moments=needs.moments,
         labels=_numbered(clips) if needs.labels else None,
+        captions=captions,
     )
     if caches and whole:
         mixtures.features = caches.features(PoolPictures(mixtures), None)

@@ -168,10 +168,12 @@ class NetworkAnswerer:
     def _answer(self, view: View, row: Row) -> Answer:
         if row.answer == FEATURE_NORM:
             seen = self._see(view, view.numbers, single=False)
-            return Answer(feature_norm(seen, *view.size, self._grid, self._maps).float().cpu())
-        seen = self._see(view, view.partners if row.control == "blind" else view.numbers, self._single)
+            cells = self.network.visual_features(seen)
+            return Answer(feature_norm(cells, *view.size, self._grid, self._maps).float().cpu())
+        numbers = view.partners if row.control == "blind" else view.numbers
+        seen = self._see(view, numbers, self._single)
         if not row.answer:
-            return self._localise(view, seen, row.control)
+            return self._localise(view, seen, numbers, row.control)
         offered = self._offered.get(row.answer)
         if offered is not None and offered.kind == "solo":
             return Answer(self._solos(view, seen, row.answer))
@@ -180,18 +182,19 @@ class NetworkAnswerer:
             return Answer(self.network.views(seen, heard)[row.answer].float().cpu())
         return Answer(offered.answer(self.network, seen, heard, self._grid).float().cpu())
 
-    def _localise(self, view: View, seen: Tensor, control: Control) -> Answer:
+    def _localise(self, view: View, seen: Tensor, numbers: Sequence[int], control: Control) -> Answer:
         frames = seen.shape[1] if self._single else 1
         if self._single:
             seen = seen.flatten(0, 1)
         heard = self._hear(view, control).repeat_interleave(frames, dim=0)
         found = self.network.localise(seen, heard, given=self._given(view, control, frames))
-        maps, confidence = found.similarity.float().cpu(), found.confidence.float().cpu()
+        maps, confidence = found.similarity, found.confidence.float().cpu()
         if maps.ndim != 4 or len(maps) != len(heard) or 0 in maps.shape:
             raise DataError(
                 f"The model {self.label} answers {len(heard)} scenes with maps of shape {tuple(maps.shape)}.",
                 "A method answers with maps of shape (scenes, sources, height, width).",
             )
+        maps = self.network.sharpen(maps, self._pictures(view, numbers, self._single).flatten(0, 1)).float().cpu()
         if self._single:
             maps = maps.reshape(-1, frames, *maps.shape[1:]).movedim(1, 2)
             confidence = confidence.reshape(len(view.numbers), -1)
@@ -199,18 +202,24 @@ class NetworkAnswerer:
 
     def _see(self, view: View, numbers: Sequence[int], single: bool) -> Tensor:
         """What is seen in pictures brought to the network's scale; of every single frame, shape (B, F, ...)."""
-        size = self._size(view.size)
 
         def see(scenes: list[Scene]) -> Tensor:
-            pictures = [each.image if each.image.shape[:2] == size else resize(each.image, size) for each in scenes]
-            images = normalise(np.stack(pictures)).to(self.network.device)
-            if not single:
-                return self.network.see(images)
-            frames = cut(images, self._grid).movedim(2, 1)
-            seen = self.network.see(frames.flatten(0, 1))
-            return seen.reshape(*frames.shape[:2], *seen.shape[1:])
+            images = self._normalised(scenes, view.size, single)
+            seen = self.network.see(images.flatten(0, 1))
+            return seen.reshape(*images.shape[:2], *seen.shape[1:]) if single else seen
 
-        return view.recall(("seen", self._eye, size, single), numbers, see)
+        return view.recall(("seen", self._eye, self._size(view.size), single), numbers, see)
+
+    def _pictures(self, view: View, numbers: Sequence[int], single: bool) -> Tensor:
+        """The pictures that are seen, normalised, shape (B, F, 3, H, W); F is 1 for whole ones."""
+        key = ("pictures", self._size(view.size), single)
+        return view.recall(key, numbers, lambda scenes: self._normalised(scenes, view.size, single))
+
+    def _normalised(self, scenes: list[Scene], shown: tuple[int, int], single: bool) -> Tensor:
+        size = self._size(shown)
+        pictures = [each.image if each.image.shape[:2] == size else resize(each.image, size) for each in scenes]
+        images = normalise(np.stack(pictures)).to(self.network.device)
+        return cut(images, self._grid).movedim(2, 1) if single else images[:, None]
 
     def _size(self, size: tuple[int, int]) -> tuple[int, int]:
         """The size at which frames have the size of the network's, in whole cells."""

@@ -168,10 +168,12 @@ class Localiser:
     def _forward(self, given: tuple[Chunk, list[float], Tensor]) -> tuple[Chunk, list[float], Localisation]:
         """The answer for every frame of a chunk."""
         chunk, levels, heard = given
-        features = self.model.see(chunk.images.to(self.device))
+        images = chunk.images.to(self.device)
+        features = self.model.see(images)
         if len(features) < len(chunk.shown):
-            features = features[chunk.shown]
-        return chunk, levels, self.model.localise(features, heard, self.sources)
+            images, features = images[chunk.shown], features[chunk.shown]
+        found = self.model.localise(features, heard, self.sources)
+        return chunk, levels, replace(found, similarity=self.model.sharpen(found.similarity, images))
 
     def _network_size(self, height: int, width: int) -> tuple[int, int]:
         side = self.model.config.frame_px

@@ -126,6 +126,10 @@ class Compiled:
         """See `Localises`."""
         return self._network.hear(sound)
 
+    def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
+        """See `Localises`."""
+        return self._network.sharpen(maps, image)
+
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
     ) -> Localisation:

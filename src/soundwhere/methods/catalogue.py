@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 METHODS: dict[str, str | Method] = {
     "scav": "soundwhere.methods.scav.method",
+    "scav-wide": "soundwhere.methods.wide.method",
     "lvs": "soundwhere.methods.lvs",
     "ez-vsl": "soundwhere.methods.ez_vsl",
     "slavc": "soundwhere.methods.slavc",
@@ -28,6 +29,13 @@ METHODS: dict[str, str | Method] = {
     "attention10k": "soundwhere.methods.attention10k",
     "ots": "soundwhere.methods.ots",
     "dmc": "soundwhere.methods.dmc",
+    "mix-and-localize": "soundwhere.methods.mix_and_localize",
+    "noprior": "soundwhere.methods.noprior.model",
+    "jsa": "soundwhere.methods.jsa.model",
+    "dsol": "soundwhere.methods.dsol.stages",
+    "avgn": "soundwhere.methods.avgn.model",
+    "coarse-to-fine": "soundwhere.methods.coarse_to_fine.stages",
+    "oa-ssl": "soundwhere.methods.oa_ssl",
 }
 """Methods by family: a module that has a `METHOD`, or the method itself. To add one: docs/extending.md."""
 
@@ -35,6 +43,7 @@ NAMES: dict[str, str] = {
     "scav-r18": "scav",
     "scav-mobile": "scav",
     "scav-tiny": "scav",
+    "noprior-dual": "noprior",
     "attention10k-original": "attention10k",
     "ots-ave": "ots",
     "dmc-duet": "dmc",

@@ -7,7 +7,7 @@ what the catalogue holds. `Network` is a torch module that does most of `Localis
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import torch
@@ -74,6 +74,9 @@ class Localises(Protocol):
 
     def hear(self, sound: Tensor) -> Tensor:
         """What it makes of waveforms (B, N) at 22 050 Hz, its own business but for the first size, B."""
+
+    def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
+        """Maps (B, K, h, w) with the edges of the pictures they belong to (B, 3, H, W), as finely as it can."""
 
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
@@ -231,6 +234,14 @@ class Network(HubFormat, nn.Module, ABC):
         found = self.answer(seen, heard)
         return found if sources is None else found.of(sources)
 
+    def visual_features(self, seen: Tensor) -> Tensor:
+        """Of what is seen, the features of cells (B, C, h, w), whose norm is an answer that does not listen."""
+        return seen
+
+    def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
+        """Maps (B, K, h, w) with the edges of normalised pictures (B, 3, H, W); as they are, unless a method can."""
+        return maps
+
     def views(self, seen: Tensor, heard: Tensor) -> dict[str, Tensor]:
         """Maps (B, 1, h, w) worth looking at beside the answer while training, by name."""
         return {}
@@ -255,6 +266,7 @@ class Schedule:
         betas: Of Adam.
         optimiser: `adam`, `adamw`, or `sgd` with a `momentum`.
         momentum: Of `sgd`.
+        factors: How many times as fast parameters learn whose name holds a word.
     """
 
     batch_size: int
@@ -267,6 +279,7 @@ class Schedule:
     betas: tuple[float, float] = (0.9, 0.999)
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
     momentum: float = 0.0
+    factors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

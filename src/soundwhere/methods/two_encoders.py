@@ -128,8 +128,12 @@ class TwoEncoders(Network):
 
     def perceive(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What is seen and heard in a batch to train on: changed at random, as the configuration says, in training."""
+        return self.watch(batch), self.embed(self.listen(batch.mixture))
+
+    def watch(self, batch: Batch) -> Tensor:
+        """What is seen in a batch to train on, shape (B, C, h, w)."""
         picture = self.look(batch)
-        return self.seen(batch) if picture is None else self.see(picture), self.embed(self.listen(batch.mixture))
+        return self.seen(batch) if picture is None else self.see(picture)
 
     def look(self, batch: Batch) -> Tensor | None:
         """The pictures of a batch, changed at random in training; none where their features are cached."""

@@ -44,9 +44,10 @@ def write_sheet(path: Path, model: Network, draws: Draws, most: int = SCENES) ->
         **model.views(seen, heard),
         **{f"source {k + 1}": one for k, one in enumerate(answer[:, :, None].unbind(1))},
     }
-    maps = torch.cat(list(watched.values()), dim=1).clamp(0, 1)
-    size = batch.image.shape[-2:] if batch.image is not None else maps.shape[-2:]
-    maps = F.interpolate(maps, size=size, mode="bilinear", align_corners=False)
+    assert batch.image is not None, "pictures were asked for"
+    size = batch.image.shape[-2:]
+    enlarged = [F.interpolate(one, size=size, mode="bilinear", align_corners=False) for one in watched.values()]
+    maps = torch.cat(enlarged, dim=1).clamp(0, 1)
     rows = []
     for example, scene_maps in zip(examples, maps.cpu().numpy(), strict=True):
         picture = np.asarray(example.image)

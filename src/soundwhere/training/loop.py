@@ -50,7 +50,12 @@ def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
 
 def make_optimiser(objective: nn.Module, schedule: Schedule) -> torch.optim.Optimizer:
     """The stage's optimiser over what trains in it."""
-    trained = [parameter for parameter in objective.parameters() if parameter.requires_grad]
+    by_factor: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in objective.named_parameters():
+        if parameter.requires_grad:
+            factor = next((times for word, times in schedule.factors.items() if word in name), 1.0)
+            by_factor.setdefault(factor, []).append(parameter)
+    trained = [{"params": parameters, "factor": factor} for factor, parameters in by_factor.items()]
     rate, decay = schedule.learning_rate, schedule.weight_decay
     if schedule.optimiser == "sgd":
         return torch.optim.SGD(trained, lr=rate, momentum=schedule.momentum, weight_decay=decay)
@@ -92,7 +97,7 @@ def run_stage(
         began = time.monotonic()
         torch.manual_seed(step_seed(seed, progress.stage, progress.step))
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate(schedule, progress.step, steps)
+            group["lr"] = learning_rate(schedule, progress.step, steps) * group.get("factor", 1.0)
         statistics = _backward(parallel, batch.to(device), schedule.accumulate, device, bf16)
         loss, norm = statistics["loss"], float(nn.utils.clip_grad_norm_(trained, schedule.clip_norm or math.inf))
         # before the weights are touched: a checkpoint never holds numbers that are none

@@ -14,7 +14,7 @@ from soundwhere.methods.scav.strength import (
     STRENGTH,
     StrengthHead,
     feature_strength,
-    fit_strength,
+    fit_head,
 )
 
 CHANNELS = 12
@@ -93,7 +93,7 @@ def fitted(seed=0):
     torch.manual_seed(5)
     head, calls = StrengthHead(CHANNELS), []
     state = torch.get_rng_state()
-    error = fit_strength(head, Pairs(), seed, lambda done, total: calls.append((done, total)))
+    error = fit_head(head, Pairs(), seed, lambda done, total: calls.append((done, total)))
     assert torch.equal(torch.get_rng_state(), state)  # the run around it goes on as if nothing had happened
     assert calls[-1] == (STEPS, STEPS)
     return head, error

@@ -16,7 +16,7 @@ from soundwhere.losses.distillation import distillation_loss, soft_half
 from soundwhere.media.augment import blank
 from soundwhere.methods.method import Phase, Schedule
 from soundwhere.methods.scav.peeling import grow
-from soundwhere.methods.scav.strength import STRENGTH, fit_strength
+from soundwhere.methods.scav.strength import STRENGTH, fit_head
 from soundwhere.models.similarity import prepare
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class SCAVStage:
         eye = network.eye
         assert eye is not None, "maps are shaped by a frozen eye"
         pairs = FramePairs(config.data, eye, network.config.frame_px, STRENGTH, progress)
-        fit_strength(head, pairs, config.train.seed, progress)
+        fit_head(head, pairs, config.train.seed, progress)
 
     def finish(self, network: SCAV) -> Network | None:
         """Keep stage 1, and let stage 2 begin where it ended."""

@@ -95,19 +95,24 @@ class StrengthHead(nn.Module):
         return strength
 
 
-def fit_strength(
-    head: StrengthHead, pairs: FramePairs, seed: int, progress: Callable[[int, int], None] | None = None
+def fit_head(
+    head: nn.Module,
+    pairs: FramePairs,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+    criterion: Callable[[Tensor, Tensor], Tensor] = F.mse_loss,
 ) -> float:
-    """Fit the head to what several scales show, from where it stands; nothing else of the run is touched.
+    """Fit a head to the targets of single frames, from where it stands; nothing else of the run is touched.
 
     Args:
-        head: Trained in place, and left in eval mode.
-        pairs: Features of single frames with their strength.
+        head: From features (B, C, h, w) to maps (B, 1, n, m); trained in place, and left in eval mode.
+        pairs: Features of single frames with their targets.
         seed: Decides the order of the frames.
         progress: Called with the number of steps done and of all.
+        criterion: Of what the head gives and what it should.
 
     Returns:
-        The mean squared error over the last tenth of the steps.
+        The mean error over the last tenth of the steps.
     """
     device = next(head.parameters()).device
     rng = np.random.default_rng(seed)
@@ -119,8 +124,8 @@ def fit_strength(
         features, strength = (torch.from_numpy(np.stack(side)).float().to(device) for side in zip(*chosen, strict=True))
         if step % 2:
             features, strength = features.flip(-1), strength.flip(-1)
-        target = F.interpolate(strength, size=features.shape[-2:], mode="area")
-        error = F.mse_loss(head(features), target)
+        guess = head(features)
+        error = criterion(guess, F.interpolate(strength, size=guess.shape[-2:], mode="area"))
         optimiser.zero_grad()
         torch.autograd.backward(error)
         optimiser.step()

@@ -1,0 +1,110 @@
+"""Every setting of `scav-wide`. No torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from soundwhere import constants
+from soundwhere.config import MethodConfig, Thresholds, positive_multiple, require
+
+
+@dataclass(frozen=True)
+class WideConfig(MethodConfig):
+    """The defaults are `scav-wide`."""
+
+    family: Literal["scav-wide"] = "scav-wide"
+    """Method that the configuration belongs to."""
+    name: str = "scav-wide"
+    """Name the configuration is known by."""
+
+    # The architecture
+    visual_weights: str = "imagenet"
+    """Weights of the visual encoder, a frozen MobileNetV2: `imagenet`, a file, or `none`."""
+    audio_weights: str = "yamnet"
+    """Weights the audio encoder, YAMNet, starts from: `yamnet` (AudioSet), a file, or `none`."""
+    hearing: Literal["cells", "mean"] = "cells"
+    """Compare the picture with every moment and band of the sound, or with its mean."""
+    softness: float = 0.05
+    """Of the maximum over moments and bands, and in training over cells of a picture."""
+    thresholds: Thresholds = Thresholds()  # noqa: RUF009 - frozen
+    """Of Algorithm 1."""
+    dimension: int = 256
+    """Embedding size D of stage 2."""
+    decoupler_layers: int = 2
+    """Layers of the visual decoupler."""
+    decoupler_heads: int = constants.DECOUPLER_HEADS
+    """Attention heads of both decouplers."""
+    decouple: bool = True
+    """Localise with both stages; without, stage 1's one map is the answer."""
+    sharp: bool = True
+    """Let maps follow the edges of the picture (a guided filter)."""
+
+    # What is minimised
+    strong_cells: int = 16
+    """Cells of a single clip's picture that are compared with sounds in stage 1: those with the strongest features."""
+    most_sounds: int = 3
+    """Most sounds that stage 1 mixes, 1 to 3."""
+    window_s: float = 2.0
+    """Length of a sound in stage 1."""
+    augment: bool = True
+    """Change every sound as other rooms, microphones and codecs would."""
+    blank: int = 2
+    """Bands, and as many spans of time, that are blanked in each spectrogram trained on (SpecAugment)."""
+    frozen_layers: int = 3
+    """First layers of the audio encoder that stay as they were."""
+
+    # For how long
+    stage: Literal["one", "two", "both"] = "both"
+    """Stage 1, stage 2 (from a stage-1 checkpoint), or one after the other."""
+    steps_one: int = 2400
+    """Optimiser steps of stage 1."""
+    steps_two: int = 600
+    """Optimiser steps of stage 2."""
+    batch_size: int = 80
+    """Clips per step of stage 1, over all processes."""
+    batch_size_two: int = 24
+    """Scenes per step of stage 2, over all processes."""
+    learning_rate: float = 3e-4
+    """Highest learning rate of the audio encoder."""
+    head_rate: float = 6.0
+    """How many times as fast heads learn."""
+    learning_rate_two: float = 5e-4
+    """Highest learning rate of stage 2."""
+    weight_decay: float = 1e-2
+    """Of AdamW."""
+    warmup_steps: int = 30
+    """Steps over which the learning rate rises from 0."""
+    clip_norm: float = 5.0
+    """Largest norm of the gradient."""
+
+    training: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("strong_cells", "most_sounds", "window_s", "augment", "blank", "frozen_layers", "stage", "steps_one"),
+            *("steps_two", "batch_size", "batch_size_two", "learning_rate", "head_rate"),
+            *("learning_rate_two", "weight_decay", "warmup_steps", "clip_norm"),
+        }
+    )
+    changeable: ClassVar[frozenset[str]] = frozenset(
+        {"steps_one", "steps_two", "learning_rate", "learning_rate_two", "clip_norm"}
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fits = positive_multiple(self.dimension, 4) and positive_multiple(self.dimension, self.decoupler_heads)
+        require(fits, "dimension", self.dimension, f"a multiple of 4 and of the {self.decoupler_heads} attention heads")
+        for name in ("decoupler_layers", "strong_cells", "most_sounds", "steps_one", "steps_two"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        require(self.most_sounds <= 3, "most_sounds", self.most_sounds, "3 or less")
+        for name in ("batch_size", "batch_size_two"):
+            require(getattr(self, name) >= 2, name, getattr(self, name), "2 or more: sounds are told apart in a batch")
+        for name in ("softness", "window_s", "learning_rate", "learning_rate_two", "head_rate"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+
+    def trained_like(self, other: MethodConfig) -> WideConfig:
+        """See `MethodConfig`; a network that is trained again gets its second stage back."""
+        return replace(super().trained_like(other), decouple=True)
+
+
+NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig()}
+"""The named models."""

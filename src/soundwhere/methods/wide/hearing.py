@@ -1,0 +1,67 @@
+"""What each moment and band of a sound says about each cell of a picture."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from soundwhere.models.encoders.yamnet import YAMNet
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Ear(nn.Module):
+    """YAMNet and a head into the space of visual features: one embedding for each cell of time and frequency.
+
+    A ReLU ends the head, because visual features are not negative.
+    """
+
+    def __init__(self, channels: int, hearing: Literal["cells", "mean"]) -> None:
+        super().__init__()
+        self.encoder = YAMNet()
+        self.head = nn.Linear(YAMNet.channels, channels)
+        self.hearing = hearing
+
+    def forward(self, spectrogram: Tensor) -> Tensor:
+        """Log-mel spectrograms (B, 1, 64, T) to unit embeddings (B, N, C); N is 1 if only the mean is heard."""
+        cells = self.encoder(spectrogram).flatten(2).transpose(1, 2)
+        cells = cells.mean(1, keepdim=True) if self.hearing == "mean" else cells
+        return F.normalize(torch.relu(self.head(cells)), dim=-1)
+
+
+def soft_maximum(values: Tensor, dim: int, softness: float) -> Tensor:
+    """Between the mean (of values closer together than the softness) and the maximum, over a dimension.
+
+    >>> soft_maximum(torch.tensor([0.0, 1.0]), 0, 1e-3).round(decimals=2), soft_maximum(torch.ones(5), 0, 0.1)
+    (tensor(1.), tensor(1.))
+    """
+    return softness * (torch.logsumexp(values / softness, dim) - math.log(values.shape[dim]))
+
+
+def heard_map(features: Tensor, cells: Tensor, softness: float) -> Tensor:
+    """S, shape (B, h, w): how well the best-fitting moment of the sound fits each cell.
+
+    Args:
+        features: V, shape (B, C, h, w).
+        cells: Unit embeddings of the sound, shape (B, N, C).
+        softness: Of the maximum over the sound's cells.
+    """
+    similarity = torch.einsum("bchw,bnc->bnhw", F.normalize(features, dim=1), cells)
+    return soft_maximum(similarity, 1, softness)
+
+
+def cross_scores(features: Tensor, cells: Tensor, softness: float) -> Tensor:
+    """How well each of M sounds fits each of P pictures, shape (M, P).
+
+    Args:
+        features: Cells of pictures, shape (P, C, Q).
+        cells: Unit embeddings of sounds, shape (M, N, C).
+        softness: Of the maxima over the sound's cells, and then over the picture's.
+    """
+    similarity = torch.einsum("pcq,mnc->mnpq", F.normalize(features, dim=1), cells)
+    return soft_maximum(soft_maximum(similarity, 1, softness), 2, softness)

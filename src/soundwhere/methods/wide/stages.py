@@ -1,0 +1,225 @@
+"""What each stage of `scav-wide` trains on and minimises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from soundwhere.constants import MIXING_RMS, SAMPLE_RATE_HZ
+from soundwhere.data.training_scenes import FramePairs, Needs
+from soundwhere.losses.distillation import soft_half
+from soundwhere.losses.presence import multi_positive_contrast, partition_loss, presence_loss
+from soundwhere.media.augment import blank
+from soundwhere.media.waveform_augmentation import Augmentation, augment, coloured_noise, random_window
+from soundwhere.methods.method import Phase, Schedule
+from soundwhere.methods.scav.strength import fit_head
+from soundwhere.methods.wide.hearing import cross_scores
+from soundwhere.methods.wide.shape import COARSE, SHAPE
+from soundwhere.models.encoders.mobilenet import MobileNetV2
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from soundwhere.config import Config
+    from soundwhere.methods.method import Network, Progress
+    from soundwhere.methods.wide.config import WideConfig
+    from soundwhere.methods.wide.model import WideSCAV
+    from soundwhere.types import Batch
+
+StageName = Literal["one", "two"]
+
+_SHARES: Final = (0.05, 0.35, 0.4, 0.2)  # of mixtures of stage 1 that hold no, one, two, three sounds
+_GAIN_DB: Final = (-8.0, 4.0)  # of a whole mixture
+_NOISE_DB: Final = (-30.0, 6.0)  # of what is heard where nothing sounds, against a sound
+
+
+def make_stages(config: WideConfig) -> tuple[WideStage, ...]:
+    """The stages of a run, in order."""
+    names: tuple[StageName, ...] = ("one", "two") if config.stage == "both" else (config.stage,)
+    return tuple(WideStage(name, config) for name in names)
+
+
+@dataclass(frozen=True)
+class WideStage:
+    """One stage; see `Stage`."""
+
+    name: StageName
+    config: WideConfig
+
+    @property
+    def follows(self) -> str | None:
+        """Stage 2 follows stage 1."""
+        return "one" if self.name == "two" else None
+
+    @property
+    def schedule(self) -> Schedule:
+        """How long and how fast."""
+        config, first = self.config, self.name == "one"
+        return Schedule(
+            batch_size=config.batch_size if first else config.batch_size_two,
+            learning_rate=config.learning_rate if first else config.learning_rate_two,
+            decay="cosine",
+            warmup_steps=config.warmup_steps,
+            clip_norm=config.clip_norm,
+            optimiser="adamw",
+            weight_decay=config.weight_decay,
+            factors={"ear.head": config.head_rate, "log_": 30.0, "bias": 30.0} if first else {},
+        )
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Single clips, which stage 1 mixes itself; then scenes of several frames."""
+        if self.name == "two":
+            return (Phase(self.config.steps_two, Needs(sounds=2, target=COARSE)),)
+        return (Phase(self.config.steps_one, Needs(sounds=1, separate=True)),)
+
+    def objective(self, network: WideSCAV) -> nn.Module:
+        """What is minimised."""
+        return Hearing(network) if self.name == "one" else Sharing(network)
+
+    def prepare(self, network: WideSCAV, config: Config, progress: Progress) -> None:
+        """Fit the head that knows shapes, before stage 2."""
+        if self.name == "one" or network.shape.fitted:
+            return
+        pairs = FramePairs(config.data, network.eye, network.config.frame_px, SHAPE, progress)
+        fit_head(network.shape, pairs, config.train.seed, progress, F.binary_cross_entropy_with_logits)
+
+    def finish(self, network: WideSCAV) -> Network | None:
+        """Keep stage 1."""
+        return network.without_stage_two() if self.name == "one" else None
+
+
+class Hearing(nn.Module):
+    """Stage 1: which of a batch's pictures sound in mixtures of no to three of their sounds?
+
+    The clips of a batch are mixed here, so that every mixture is contrasted with every picture. What is drawn comes
+    from torch's generator, which the training loop seeds for every step.
+    """
+
+    def __init__(self, network: WideSCAV) -> None:
+        super().__init__()
+        self.network = network
+        self.config = network.config
+        network.requires_grad_(False)
+        ear = network.ear.requires_grad_(True)
+        for number in range(1, self.config.frozen_layers + 1):
+            ear.encoder.get_submodule(f"layer{number}").requires_grad_(False)
+        for scale in (network.log_contrast, network.log_presence, network.bias):
+            scale.requires_grad_(True)
+        self.train()
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss of a batch of single clips, and beside it (detached) what the progress display shows."""
+        assert batch.solos is not None
+        network, config = self.network, self.config
+        generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
+        sounds = _levelled(batch.solos[:, 0])
+        if self.training:
+            sounds = random_window(sounds, round(config.window_s * SAMPLE_RATE_HZ), generator)
+            sounds = augment(sounds, Augmentation(), generator) if config.augment else sounds
+        counts = _draw_counts(len(sounds), _SHARES[: config.most_sounds + 1], generator)
+        mixtures, belongs = mix(sounds, counts, generator)
+        spectrogram = network.spectrogram(mixtures)
+        if self.training and config.blank:
+            spectrogram = blank(spectrogram, config.blank)
+        pictures = strongest(network.seen(batch)[:, : MobileNetV2.channels], config.strong_cells)
+        scores = cross_scores(pictures, network.embed(spectrogram), config.softness)
+        contrast = multi_positive_contrast(network.log_contrast.exp() * scores, belongs)
+        presence = presence_loss(network.log_presence.exp() * scores + network.bias, belongs)
+        with torch.no_grad():
+            sure = network.presence(scores)
+        return {
+            "loss": contrast + presence,
+            "contrast": contrast.detach(),
+            "presence": presence.detach(),
+            "right": (sure * belongs).sum() / belongs.sum().clamp_min(1),
+            "wrong": (sure * (1 - belongs)).sum() / (1 - belongs).sum().clamp_min(1),
+        }
+
+
+class Sharing(nn.Module):
+    """Stage 2: whose is a cell? Taught by which frame each sound came with; stage 1 stays as it is."""
+
+    def __init__(self, network: WideSCAV) -> None:
+        super().__init__()
+        self.network = network
+        network.requires_grad_(False)
+        for part in network.stage_two:
+            part.requires_grad_(True)
+        self.train()
+
+    def train(self, mode: bool = True) -> Sharing:
+        """Training mode for what trains; the rest has nothing that would know the difference but stays in eval mode."""
+        super().train(False)
+        self.training = mode
+        for part in self.network.stage_two:
+            if isinstance(part, nn.Module):
+                part.train(mode)
+        return self
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss of a batch of scenes, and what is shown."""
+        assert batch.targets is not None
+        network = self.network
+        seen = network.seen(batch)
+        with torch.no_grad():
+            heard = network.hear(batch.mixture)
+            prior = network.prior(seen, heard)
+        odds, _ = network.shares(seen, heard, prior)
+        strongest_cell = batch.targets.flatten(2).amax(2).clamp_min(1e-6)[..., None, None]
+        targets = soft_half(batch.targets / strongest_cell) * (batch.targets > 0)
+        return {
+            "loss": partition_loss(odds, targets),
+            "by prior": partition_loss(8 * (prior - 0.5), targets).detach(),
+            "certainty": network.certainty.detach().exp(),
+        }
+
+
+def mix(sounds: Tensor, counts: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Mixtures of so many of the sounds each, taken in their order; where none sounds there is noise.
+
+    Args:
+        sounds: Shape (B, N).
+        counts: How many sounds each mixture holds, shape (M,), at most B in all.
+        generator: Draws levels and noise.
+
+    Returns:
+        Mixtures, shape (M, N), and which sound belongs to which, 1 or 0, shape (M, B).
+    """
+    used = int(counts.sum())
+    owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    mixtures = torch.zeros(len(counts), sounds.shape[1]).index_add_(0, owner, sounds[:used].cpu())
+    belongs = torch.zeros(len(counts), len(sounds))
+    belongs[owner, torch.arange(used)] = 1
+    empty = (counts == 0).nonzero()[:, 0]
+    if len(empty):
+        noise = coloured_noise(sounds.shape[1], 2 * torch.rand(len(empty), 1, generator=generator), generator)
+        mixtures[empty] = MIXING_RMS * noise * _gains(len(empty), _NOISE_DB, generator)
+    return (mixtures * _gains(len(counts), _GAIN_DB, generator)).to(sounds.device), belongs.to(sounds.device)
+
+
+def strongest(features: Tensor, count: int) -> Tensor:
+    """The cells of pictures (B, C, h, w) with the strongest features, shape (B, C, count)."""
+    cells = features.flatten(2)
+    chosen = cells.square().sum(1).topk(min(count, cells.shape[2]), dim=1).indices
+    return cells.gather(2, chosen[:, None].expand(-1, cells.shape[1], -1))
+
+
+def _draw_counts(sounds: int, shares: tuple[float, ...], generator: torch.Generator) -> Tensor:
+    """How many sounds each mixture holds, as many mixtures as there are sounds for."""
+    drawn = torch.multinomial(torch.tensor(shares), sounds, replacement=True, generator=generator)
+    return drawn[drawn.cumsum(0) <= sounds]
+
+
+def _levelled(sounds: Tensor) -> Tensor:
+    """Sounds (B, N) at one level."""
+    return sounds * (MIXING_RMS / sounds.square().mean(1, keepdim=True).sqrt().clamp_min(1e-6))
+
+
+def _gains(rows: int, range_db: tuple[float, float], generator: torch.Generator) -> Tensor:
+    drawn = torch.rand(rows, 1, generator=generator) * (range_db[1] - range_db[0]) + range_db[0]
+    return torch.pow(10.0, drawn / 20)

@@ -1,0 +1,222 @@
+"""scav-wide: what it gives, what its stages train, and that what stage 1 hears decides where anything is lit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.errors import CheckpointError, ConfigError
+from soundwhere.methods.catalogue import find_method, named_config
+from soundwhere.methods.files import load_model, read_tensors, write_model
+from soundwhere.methods.wide.config import WideConfig
+from soundwhere.methods.wide.hearing import cross_scores, heard_map, soft_maximum
+from soundwhere.methods.wide.model import WideSCAV
+from soundwhere.methods.wide.shape import COARSE, SHAPE, ShapeHead, colours
+from soundwhere.methods.wide.stages import Hearing, Sharing, mix, strongest
+from soundwhere.models.encoders.levels import MobileNetV2Levels, unpack
+from soundwhere.models.encoders.mobilenet import MobileNetV2
+from soundwhere.training.run import train
+from soundwhere.types import Batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = WideConfig(dimension=32, decoupler_layers=1, decoupler_heads=2, visual_weights="none", audio_weights="none")
+
+
+@pytest.fixture(scope="module")
+def model() -> WideSCAV:
+    torch.manual_seed(0)
+    return WideSCAV(SMALL).eval()
+
+
+def noise(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def test_levels_are_those_of_mobilenet_packed_into_one() -> None:
+    torch.manual_seed(0)
+    levels = MobileNetV2Levels().eval()
+    plain = MobileNetV2().eval()
+    plain.load_state_dict(levels.state_dict())
+    image = noise(2, 3, 64, 96)
+    seen = unpack(levels(image))
+    torch.testing.assert_close(seen.coarse, plain(image))
+    fine = plain.features[:7](image)
+    torch.testing.assert_close(seen.fine, fine)
+    torch.testing.assert_close(seen.middle, plain.features[7:14](fine))
+    assert levels(image).shape == (2, MobileNetV2Levels.packed, 2, 3)
+
+
+@torch.no_grad()
+def test_two_maps_four_times_as_fine_and_sharper_still_with_the_picture(model: WideSCAV) -> None:
+    image, sound = noise(2, 3, 64, 96), 0.1 * noise(2, 66_150)
+    seen, heard = model.see(image), model.hear(sound)
+    assert heard.shape == (2, 20, 1280)
+    torch.testing.assert_close(heard.norm(dim=-1), torch.ones(2, 20))
+    found = model.localise(seen, heard)
+    assert found.similarity.shape == (2, 2, 8, 12)
+    assert 0 <= found.similarity.min() <= found.similarity.max() <= 1
+    assert 0 <= found.confidence.min() <= found.confidence.max() <= 1
+    assert model.sharpen(found.similarity, image).shape == (2, 2, 16, 24)
+    for sources in (1, 3, 4):
+        assert model.localise(seen, heard, sources).similarity.shape[1] == sources
+
+
+@torch.no_grad()
+def test_where_nothing_fits_the_sound_nothing_is_lit(model: WideSCAV) -> None:
+    """Cells are copies of a sound's embedding on the left and orthogonal to it on the right."""
+    seen = torch.zeros(1, MobileNetV2Levels.packed, 7, 14)
+    heard = F.normalize(torch.rand(1, 3, 1280), dim=-1) * (torch.arange(1280) < 640)
+    heard = F.normalize(heard, dim=-1)
+    seen[:, :1280, :, :7] = heard[0, 0][None, :, None, None]
+    seen[:, 640:1280, :, 7:] = 1
+    found = model.localise(seen, heard)
+    lit = found.similarity.amax(1)[0]
+    assert lit[:, 40:].max() < 1e-3 * lit[:, :24].max()
+    assert found.confidence.max() > 0.9
+
+
+def test_soft_maximum_lies_between_mean_and_maximum() -> None:
+    values = noise(5, 7)
+    soft = soft_maximum(values, 1, 0.3)
+    assert (soft <= values.amax(1)).all()
+    assert (soft >= values.mean(1)).all()
+
+
+def test_cross_scores_are_the_maps_of_all_pairs() -> None:
+    features, cells = torch.rand(3, 8, 2, 2), F.normalize(torch.rand(4, 5, 8), dim=-1)
+    scores = cross_scores(features.flatten(2), cells, 0.05)
+    for sound in range(4):
+        maps = heard_map(features, cells[sound].expand(3, -1, -1), 0.05)
+        torch.testing.assert_close(scores[sound], soft_maximum(maps.flatten(1), 1, 0.05))
+
+
+def test_mixtures_hold_what_they_say() -> None:
+    sounds, counts = noise(6, 1000), torch.tensor([2, 0, 1, 3])
+    mixtures, belongs = mix(sounds, counts, torch.Generator().manual_seed(0))
+    assert belongs.sum(1).tolist() == [2, 0, 1, 3]
+    assert belongs.sum(0).tolist() == [1] * 6
+    sums = belongs @ sounds
+    for mixture, expected, count in zip(mixtures, sums, counts, strict=True):
+        if count:  # but for its gain
+            torch.testing.assert_close(mixture / mixture.norm(), expected / expected.norm())
+    assert mixtures[1].std() > 0
+
+
+def test_the_strongest_cells() -> None:
+    features = torch.rand(2, 4, 3, 3)
+    features[0, :, 1, 2] = 9
+    cells = strongest(features, 2)
+    assert cells.shape == (2, 4, 2)
+    torch.testing.assert_close(cells[0, :, 0], features[0, :, 1, 2])
+    assert strongest(features, 99).shape == (2, 4, 9)
+
+
+def clips(model: WideSCAV, count: int = 6) -> Batch:
+    with torch.no_grad():
+        features = model.see(noise(count, 3, 64, 64))
+    sounds = 0.1 * noise(count, 1, 66_150)
+    return Batch(sounds[:, 0], features=features, solos=sounds)
+
+
+def test_stage_one_trains_the_ear_and_nothing_else() -> None:
+    torch.manual_seed(0)
+    model = WideSCAV(SMALL)
+    objective = Hearing(model)
+    values = objective(clips(model))
+    values["loss"].backward()
+    trained = {name for name, parameter in model.named_parameters() if parameter.grad is not None}
+    assert all(name.startswith("ear.") or name in ("log_contrast", "log_presence", "bias") for name in trained)
+    assert not any(name.startswith(f"ear.encoder.layer{number}.") for name in trained for number in (1, 2, 3))
+    assert "ear.head.weight" in trained
+    assert all(not value.requires_grad for name, value in values.items() if name != "loss")
+    torch.manual_seed(5)
+    first = objective(clips(model))["loss"]
+    torch.manual_seed(5)
+    assert torch.equal(first, objective(clips(model))["loss"])  # all that is drawn comes from the seed
+
+
+def test_stage_two_trains_its_own_parts_and_leaves_stage_one() -> None:
+    torch.manual_seed(0)
+    model = WideSCAV(SMALL)
+    objective = Sharing(model)
+    targets = torch.zeros(3, 2, 2, 4)
+    targets[:, 0, :, :2], targets[:, 1, :, 2:] = 1, 0.4
+    with torch.no_grad():
+        seen = model.see(noise(3, 3, 64, 128))
+    values = objective(Batch(0.1 * noise(3, 66_150), features=seen, targets=targets))
+    values["loss"].backward()
+    reached = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
+    assert reached == {
+        *("project_visual", "project_audio", "visual_decouplers", "audio_decoupler", "listening"),
+        *("evidence", "certainty", "prior_weight"),
+    }
+    assert not model.ear.training
+
+
+def test_shape_targets_follow_edges(model: WideSCAV) -> None:
+    image = noise(2, 3, 64, 64)
+    assert COARSE.make(image, model.eye).shape == (2, 1, 4, 4)
+    outlined = SHAPE.make(image, model.eye)
+    assert outlined.shape == (2, 1, 8, 8)
+    assert 0 <= outlined.min() <= outlined.max() <= 1
+    assert 0 <= colours(image).min() <= colours(image).max() <= 1
+    head = ShapeHead()
+    assert not head.fitted
+    head(noise(1, MobileNetV2Levels.packed, 2, 2))
+    assert head.fitted
+    assert head.eval()(noise(1, MobileNetV2Levels.packed, 2, 2)).shape == (1, 1, 8, 8)
+
+
+def test_what_it_cannot_do_is_refused() -> None:
+    method = find_method("scav-wide")
+    with pytest.raises(ConfigError, match="trained on clips"):
+        method.check(Config(named_config("scav-wide"), DataConfig()))
+    with pytest.raises(ConfigError, match="2 or more"):
+        replace(SMALL, batch_size=1)
+    with pytest.raises(ConfigError, match="3 or less"):
+        replace(SMALL, most_sounds=4)
+
+
+def test_a_missing_or_foreign_yamnet_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOUNDWHERE_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    model = WideSCAV(replace(SMALL, audio_weights="yamnet"))
+    with pytest.raises(CheckpointError, match=r"yamnet\.safetensors is not in"):
+        model.load_pretrained(download=False)
+    write_model(tmp_path / "foreign.safetensors", model)
+    with pytest.raises(CheckpointError):
+        WideSCAV(replace(SMALL, audio_weights=str(tmp_path / "foreign.safetensors"))).load_pretrained(download=False)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("samples", [0, 100, 10_000, 66_150])
+def test_sounds_of_any_length_are_heard(model: WideSCAV, samples: int) -> None:
+    heard = model.hear(torch.zeros(1, samples))
+    assert heard.isfinite().all()
+    found = model.localise(model.see(noise(1, 3, 64, 64)), heard)
+    assert found.similarity.isfinite().all()
+
+
+def test_both_stages_train_and_resume(own_root: Path, tmp_path: Path) -> None:
+    method = replace(SMALL, frame_px=64, steps_one=2, steps_two=2, batch_size=4, batch_size_two=2)
+    data = DataConfig(source="real-duet", root=own_root, cache=tmp_path / "cache", silent=1)
+    config = Config(method, data, TrainConfig(device="cpu", checkpoint_every_s=0, log_every=1))
+    train(config, tmp_path / "whole")
+    model = load_model(tmp_path / "whole")
+    assert isinstance(model, WideSCAV)
+    assert model.shape.fitted
+    assert load_model(tmp_path / "whole" / "stage-one.safetensors").sources == 1
+    half = replace(config, method=replace(method, steps_two=1))
+    train(half, tmp_path / "halves")
+    train(config, tmp_path / "halves", resume=True)
+    one, other = (read_tensors(tmp_path / run / "latest.safetensors", "model.") for run in ("whole", "halves"))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
