@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from soundwhere.config import Config, DataConfig, LossConfig, ModelConfig, TrainConfig, model_config
@@ -20,6 +18,10 @@ from soundwhere.models.objective import Objective
 from soundwhere.models.scav import SCAV
 from soundwhere.models.storage import read_tensors
 from soundwhere.types import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 MODEL = replace(model_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
 
@@ -78,11 +80,9 @@ def _work(rank: int, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]) -> Path:
     place = tmp_path_factory.mktemp("processes")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[2])  # where new processes find this file
-        spawn(_work, (place,), nprocs=2)
+    on_two_processes(_work, place)
     return place
 
 
