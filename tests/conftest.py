@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -17,9 +19,17 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from PIL import Image
+
+from soundwhere.constants import SAMPLE_RATE_HZ
+from soundwhere.data.synthetic.movie import write_movie
+from soundwhere.data.synthetic.world import World
+from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from torch import Tensor
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
@@ -84,6 +94,79 @@ def clip_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def movie(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """2 s of the made-up world with two sounding things."""
+    path = tmp_path_factory.mktemp("movie") / "made-up.mp4"
+    write_movie(path, World(seed=0), 0, seconds=2.0, fps=10)
+    return path
+
+
+CLASSES = ("bell", "drum", "horn")
+PER_CLASS = 3
+
+
+def write_csv(path: Path, rows: list[dict[str, str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def tone(hertz: float, seconds: float, level: float = 0.2) -> np.ndarray:
+    time_s = np.arange(round(seconds * SAMPLE_RATE_HZ)) / SAMPLE_RATE_HZ
+    # rises over time, so that two parts of it are never equal
+    return (level * (0.5 + time_s / seconds / 2) * np.sin(2 * np.pi * hertz * time_s)).astype(np.float32)
+
+
+def make_real_duet(root: Path) -> Path:
+    """9 train clips (photo i is filled with grey 20 + 20 i and sounds at 200 + 50 i Hz), a duet and a trio."""
+    images, clips = [], []
+    for folder in ("images", "audio", "masks"):
+        (root / folder).mkdir(parents=True)
+    for number in range(len(CLASSES) * PER_CLASS):
+        kind, split = CLASSES[number // PER_CLASS], "val" if number % PER_CLASS == 2 else "train"
+        photo, audio, mask = f"images/{number}.png", f"audio/{number}.wav", f"masks/{number}.png"
+        Image.new("RGB", (40 + number, 32), (20 + 20 * number, 0, 255 - number)).save(root / photo)
+        object_mask = np.zeros((32, 40 + number), np.uint8)
+        object_mask[8:24, 10 : 20 + number] = 255
+        Image.fromarray(object_mask).convert("1").save(root / mask)
+        write_wav(root / audio, tone(200 + 50 * number, 5, 0.05 * (number + 1)))
+        images.append({"image": photo, "class": kind, "split": split, "mask": mask, "mask_kind": "human"})
+        clips.append({"id": f"c{number}", "split": split, "class": kind, "image": photo, "audio": audio})
+    images[4]["mask_kind"] = "derived"
+    images[0] |= {"mask": "", "mask_kind": ""}
+    write_csv(root / "images.csv", images)
+    write_csv(root / "clips.csv", clips)
+    duet = {
+        "id": "d0",
+        "images": "images/2.png|images/4.png",
+        "classes": "bell|drum",
+        "audios": "audio/2.wav|audio/4.wav",
+    }
+    write_csv(root / "duets_val.csv", [duet])
+    trio = {
+        "id": "t0",
+        "images": "images/2.png|images/5.png|images/8.png",
+        "classes": "bell|drum|horn",
+        "audios": "audio/2.wav||audio/8.wav",
+    }
+    write_csv(root / "trios_val.csv", [trio])
+    return root
+
+
+@pytest.fixture(scope="session")
+def mini_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A miniature real-duet that no test changes."""
+    return make_real_duet(tmp_path_factory.mktemp("real-duet"))
+
+
+@pytest.fixture
+def own_root(tmp_path: Path) -> Path:
+    """A miniature real-duet to spoil."""
+    return make_real_duet(tmp_path / "real-duet")
+
+
 DEEP = "[" * 60 + "1" + "]" * 60
 # JSON as people and programs write it that nobody reckoned with
 VALUES = (
@@ -117,3 +200,62 @@ def spoilt() -> Callable[[str], Iterator[str]]:
             yield from dict.fromkeys(pattern.replace(json.dumps(HOLE), value) for value in VALUES)
 
     return spoil
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What the published code of a method gave: inputs, weights (`w.`), maps, losses and gradients, in float64."""
+
+    method: str
+    arrays: Mapping[str, Tensor]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.arrays[name]
+
+    def weights(self, prefix: str = "w.") -> dict[str, Tensor]:
+        """Weights under the names they have in published checkpoints."""
+        return {name.removeprefix(prefix): array for name, array in self.arrays.items() if name.startswith(prefix)}
+
+    def leaves(self, *names: str) -> list[Tensor]:
+        """Arrays to take gradients with respect to."""
+        return [self.arrays[name].clone().requires_grad_(True) for name in names]
+
+    def agree(self, tolerance: float = 1e-6, **found: Tensor) -> None:
+        """Assert that tensors are what was recorded under their names, relative to its largest magnitude."""
+        wrong = {}
+        for name, tensor in found.items():
+            expected = self.arrays[name].double()
+            error = float("inf")
+            if tensor.shape == expected.shape:
+                largest = expected.abs().max().clamp_min(1e-12)
+                error = float((tensor.detach().double() - expected).abs().max() / largest)
+            self._note(name, error)
+            if not error <= tolerance:
+                wrong[name] = error
+        assert not wrong, f"{self.method}: {wrong}"
+
+    def agree_gradients(self, loss: Tensor, **leaves: Tensor) -> None:
+        """Assert that the gradients of a loss are what was recorded, by their recorded names."""
+        gradients = torch.autograd.grad(loss, list(leaves.values()), retain_graph=True)
+        self.agree(**dict(zip(leaves, gradients, strict=True)))
+
+    def _note(self, name: str, error: float) -> None:
+        """Add a line to the file that SOUNDWHERE_AGREEMENT names, of which the table in docs/rivals.md is made."""
+        if os.environ.get("SOUNDWHERE_AGREEMENT"):
+            with Path(os.environ["SOUNDWHERE_AGREEMENT"]).open("a", encoding="utf-8") as lines:
+                lines.write(f"{self.method}\t{name}\t{error:.1e}\n")
+
+
+@pytest.fixture(scope="session")
+def oracle(shared: Path) -> Callable[[str], Recording]:
+    """Recorded numbers of the published implementations, by name: `oracle("lvs")`."""
+
+    def read(name: str) -> Recording:
+        path = shared / "oracles" / f"{name}.npz"
+        if not path.is_file():
+            pytest.skip(f"needs the recorded numbers {path.name} in shared/oracles/ beside the repository")
+        with np.load(path, allow_pickle=False) as arrays:
+            tensors = {key: torch.from_numpy(np.asarray(arrays[key])) for key in arrays.files}
+        return Recording(name, {key: t.double() if t.is_floating_point() else t for key, t in tensors.items()})
+
+    return read

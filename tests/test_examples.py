@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import soundwhere
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOK = EXAMPLES / "look_and_listen.ipynb"
 
@@ -47,16 +49,22 @@ def test_who_sounds_when(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(line.endswith("silence") or "source" in line for line in lines)
 
 
-def test_a_folder_into_a_table(clip: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_into_a_table(movie: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("films").mkdir()
-    clip.rename("films/clip.mp4")
+    for name in ("one.mp4", "two.mp4"):
+        shutil.copy(movie, f"films/{name}")
     Path("films/notes.txt").write_text("no film")
     call("folder_to_table.py", "films", "table.csv")
     assert "notes.txt" in capsys.readouterr().err
     with Path("table.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["clip"] for row in rows} <= {"clip.mp4"}
-    assert all(float(row["start_s"]) < float(row["end_s"]) and 0 <= float(row["confidence"]) <= 1 for row in rows)
+        rows = [tuple(row.values()) for row in csv.DictReader(file)]
+    result = soundwhere.localise(movie)
+    assert result.sounding.all()  # both things sound from beginning to end, as written
+    sources = [
+        (str(source + 1), "0.00", "2.00", result.where(source), f"{result.confidence[:, source].mean():.2f}")
+        for source in range(2)
+    ]
+    assert rows == [(name, *source) for name in ("one.mp4", "two.mp4") for source in sources]
 
 
 def run_cell(source: str, names: dict[str, Any]) -> Any:

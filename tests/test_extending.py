@@ -21,8 +21,18 @@ def test_a_benchmark(documented: Callable[[str], ModuleType], tmp_path: Path) ->
     try:
         assert (
             run(
-                ["evaluate", "--benchmark", "squares", "--count", "4", "--model", "scav-tiny", "--no-page"]
-                + ["--out", str(tmp_path)]
+                [
+                    "evaluate",
+                    "--benchmark",
+                    "squares",
+                    "--count",
+                    "4",
+                    "--model",
+                    "scav-tiny",
+                    "--no-page",
+                    "--out",
+                    str(tmp_path),
+                ]
             )
             == 0
         )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,20 @@ def test_commands_import_torch_only_when_they_run(path: Path) -> None:
     assert "torch" not in at_import(ast.parse(path.read_text(encoding="utf-8")))
 
 
+def test_what_is_imported_with_a_module_is_what_the_package_depends_on() -> None:
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.split(r"[^\w-]", line)[0] for line in project["dependencies"]]
+    known = {"PIL" if name == "pillow" else name.replace("-", "_") for name in names}
+    known |= {"pydantic", "starlette"}  # what fastapi is made of
+    wrong = [
+        f"{path.relative_to(ROOT)}: {package}"
+        for path in MODULES
+        for package in at_import(ast.parse(path.read_text(encoding="utf-8"))) - known - sys.stdlib_module_names
+        if package not in ("soundwhere", "__future__")
+    ]
+    assert wrong == []
+
+
 def test_the_reading_sees_what_it_should() -> None:
     source = """
 import numpy, soundwhere.media.audio
@@ -80,7 +97,7 @@ if TYPE_CHECKING:
     from soundwhere.training.loop import run_stage
 def f():
     import scipy
-    from soundwhere.models import scav
+    from soundwhere.methods import scav
 """
     assert imported(source) == {"media", "distributed", "training", "models"}
     assert at_import(ast.parse(source)) == {"numpy", "soundwhere", "typing"}

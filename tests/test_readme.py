@@ -1,7 +1,11 @@
-"""Every command of the README is run, here or by .ci/run, in the order in which a reader would."""
+"""Every command of the README is run, here or by .ci/run, in the order in which a reader would.
+
+.ci/run does so twice: in this environment, and in one that has only what the README installs.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -22,6 +26,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
 LINES = [line.split("  ")[0].split("#")[0].strip() for kind, text in BLOCKS if not kind for line in text.splitlines()]
 COMMANDS = [line for line in LINES if line]
+
+# Programs of an environment that has only what the README installs; without, commands run in this process
+BARE = os.environ.get("SOUNDWHERE_README_BIN")
 
 # What makes a command of the README small enough for a test
 QUICK = {
@@ -56,16 +63,22 @@ def test_command(command: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> N
         if needed in command and not (desk / needed).is_dir():
             pytest.skip(f"needs {needed} beside the repository")
     monkeypatch.chdir(desk)
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # what is installed counts
     if command.startswith("soundwhere serve"):
         return check_serving(command)
     extra = next((flags for start, flags in QUICK.items() if f"soundwhere {start}" in command), "")
-    assert run(shlex.split(f"{command} {extra}")[1:]) == 0
+    if BARE:
+        words = shlex.split(f"{command} {extra.replace('--no-page', '')}")
+        subprocess.run([f"{BARE}/{words[0]}", *words[1:]], check=True)
+    else:
+        assert run(shlex.split(f"{command} {extra}")[1:]) == 0
     return None
 
 
 def check_serving(command: str) -> None:
     """A server begins, says where, and ends when told to."""
-    arguments = [sys.executable, "-m", *shlex.split(command), "--no-browser", "--port", "0"]
+    program = [f"{BARE}/python" if BARE else sys.executable, "-m"]
+    arguments = [*program, *shlex.split(command), "--no-browser", "--port", "0"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         assert any("http://127.0.0.1" in line for line in iter(server.stdout.readline, ""))
@@ -80,12 +93,25 @@ def test_make_targets_are_run_by_ci() -> None:
     for target in targets:
         assert target in script
     others = [command for command in COMMANDS if not command.startswith(("make", "soundwhere"))]
-    assert others == ["pip install ."]  # what make does, without the pinned torch
+    assert others == ["pip install -c constraints.txt ."]
+    assert "grep '^pip install' README.md" in script
+
+
+@pytest.mark.skipif(not BARE, reason="needs the environment that .ci/run makes")
+def test_nothing_else_is_installed() -> None:
+    extras = ("matplotlib", "torchmetrics", "huggingface_hub", "onnx", "tensorboard", "pytest", "httpx")
+    script = f"from importlib.util import find_spec; print([name for name in {extras} if find_spec(name)])"
+    assert subprocess.check_output([f"{BARE}/python", "-c", script], text=True) == "[]\n"
 
 
 def test_python_example(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(desk)
     (example,) = (text for kind, text in BLOCKS if kind == "python")
+    if BARE:
+        monkeypatch.delenv("PYTHONPATH", raising=False)
+        script = f"{example}\nprint(result.heatmap(1.5).shape)"
+        assert subprocess.check_output([f"{BARE}/python", "-c", script], text=True) == "(2, 64, 96)\n"
+        return
     names: dict[str, object] = {}
     exec(compile(example, "README.md", "exec"), names)
     assert names["result"].heatmap(1.5).shape == (2, 64, 96)  # type: ignore[attr-defined]

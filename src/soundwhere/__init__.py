@@ -1,8 +1,9 @@
 """soundwhere: where in the picture does each sound come from?
 
->>> import soundwhere                                    # doctest: +SKIP
->>> result = soundwhere.localise("clip.mp4")             # doctest: +SKIP
->>> result.heatmap(1.5).shape                            # doctest: +SKIP
+import soundwhere
+
+result = soundwhere.localise("clip.mp4")
+result.heatmap(1.5)
 """
 
 from __future__ import annotations

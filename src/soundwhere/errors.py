@@ -16,7 +16,7 @@ def shown(value: object) -> str:
     """A value out of someone's file as an error may show it, however large or deeply nested it is.
 
     >>> shown([1, [2, [3, [4, [5]]]], "x" * 1000])
-    "[1, [2, [3, [...]]], 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx']"
+    "[1, [2, [3, [...]]], 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx']"
     """
     return _BRIEF.repr(value)
 

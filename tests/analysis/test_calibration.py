@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,25 +9,27 @@ import torch
 from soundwhere.analysis.calibration import (
     Confidences,
     calibrate,
+    calibration_results,
     calibration_table,
     choose_threshold,
     confidences,
     cross_calibrate,
     error_curve,
 )
-from soundwhere.config import model_config
 from soundwhere.data.selection import Selected
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answers import scene_batch
-from soundwhere.methods.scav.model import SCAV
+from soundwhere.media.image import normalise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from soundwhere.methods.scav.model import SCAV
+
 SIDE = 64
 SCENES = WorldScenes(World(5, (SIDE, SIDE), seconds=0.2), 6)
+NAMES = list("abcdef")
 
 
 def made(own: float, wrong: float, scenes: int = 200, seed: int = 0, spread: float = 0.1) -> Confidences:
@@ -87,18 +88,16 @@ def test_each_half_is_judged_by_the_other() -> None:
     assert "each half by the other's threshold" in calibration_table(result).notes[1]
 
 
-def test_every_wrong_sound_is_what_it_says() -> None:
-    torch.manual_seed(0)
-    settings = replace(model_config("scav-tiny"), frame_px=SIDE, dimension=16, decoupler_layers=1, decoupler_heads=2)
-    model = SCAV(settings).eval()
-    found = confidences(model, SCENES, (1, 1))
+def test_every_wrong_sound_is_what_it_says(network: SCAV) -> None:
+    found = confidences(network, SCENES, NAMES, (1, 1))
     assert found.own.shape == (6, 2)
 
     def sure(scene: int, sound: int | None) -> NDArray[np.float64]:
         sounds = np.zeros_like(SCENES[0].sounds) if sound is None else SCENES[sound].sounds
         with torch.no_grad():
-            batch = scene_batch([replace(SCENES[scene], sounds=sounds)])
-            return model.localise(batch).confidence[0].double().numpy()
+            seen = network.see(normalise(SCENES[scene].image[None]))
+            heard = network.hear(torch.from_numpy(sounds.sum(0))[None])
+            return network.localise(seen, heard).confidence[0].double().numpy()
 
     np.testing.assert_allclose(found.own[1], sure(1, 1), atol=1e-5)
     np.testing.assert_allclose(found.wrong["swapped sound"][1], sure(1, 4), atol=1e-5)
@@ -121,6 +120,18 @@ def test_rates_run_from_all_alarms_to_all_misses() -> None:
     assert len(thresholds) == len(curves["miss"])
 
 
-def test_one_scene_is_too_few() -> None:
+def test_one_scene_is_too_few(network: SCAV) -> None:
     with pytest.raises(DataError, match="too few"):
-        confidences(SCAV(model_config("scav-tiny")), Selected(SCENES, [0]), (1, 1))
+        confidences(network, Selected(SCENES, [0]), ["a"], (1, 1))
+
+
+def test_scenes_of_unknown_classes_have_no_absent_sound(network: SCAV) -> None:
+    found = confidences(network, SCENES[:4], list("abcd"), (1, 1))  # a list does not know what is seen
+    assert found.own.shape == found.wrong["absent sound"].shape == (4, 2)
+    assert np.isnan(found.wrong["absent sound"]).all()
+    assert not np.isnan(found.wrong["swapped sound"]).any()
+    report = calibration_results(calibrate(found, found, "here", "there"), found)
+    assert [row[0] for row in report.tables[0].rows] == ["own sound", "swapped sound", "silence"]
+    assert set(report.values["curves"]) == {"threshold", "miss", *(f"false alarm, {k}" for k in found.wrong)} - {
+        "false alarm, absent sound"
+    }

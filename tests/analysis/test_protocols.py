@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from soundwhere.analysis.protocols import BoxedObjects, box_truth, compare_protocols, fill_curve
-from soundwhere.analysis.results import protocols_results
+from soundwhere.analysis.protocols import BoxedObjects, box_truth, compare_protocols, fill_curve, protocols_results
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import DataError
+from soundwhere.evaluation.answerers import Answer
+from soundwhere.evaluation.rows import Row
 from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from soundwhere.evaluation.reading import View
+    from soundwhere.evaluation.rows import Kind
     from soundwhere.types import Scene
 
 SCENES = WorldScenes(World(7, (64, 128)), 20, silent=0, layout="side-by-side")
@@ -28,13 +31,13 @@ class Knowing:
 
     label = "knowing"
     identity: dict[str, Any] = {}  # noqa: RUF012
-    rows = ()
+    rows: dict[Row, Kind] = {Row("knowing"): "method"}  # noqa: RUF012
 
     def own(self, scenes: Sequence[Scene]) -> Tensor:
         return torch.from_numpy(np.stack([scene.masks for scene in scenes])).float()
 
-    def answer(self, view: Any) -> dict[str, Tensor]:
-        return {self.label: self.own(view.scenes)}
+    def answer(self, view: View) -> dict[Row, Answer]:
+        return {Row(self.label): Answer(self.own(view.scenes))}
 
 
 def hand_made() -> np.ndarray:
@@ -83,12 +86,15 @@ def test_every_preset_is_in_the_table() -> None:
     assert list(found.presets) == list(PRESETS)
     assert (found.presets["scav"]["knowing"].iou == 1).all()
     assert (found.presets["scav-source-wise"]["knowing"].iou == 1).all()
-    tables, values = protocols_results(found)
-    assert [row[0] for row in tables[0].rows if row[0]] == list(PRESETS)
-    assert len(tables[0].rows) == 3 * len(PRESETS)
+    report = protocols_results(found)
+    table, values = report.tables[0], report.values
+    assert [row[0] for row in table.rows if row[0]] == list(PRESETS)
+    assert [row[1] for row in table.rows[:3]] == ["knowing", "constant pair", "random smooth maps"]
+    assert len(table.rows) == 3 * len(PRESETS)
     assert set(values["presets"]) == set(PRESETS)
     assert values["presets"]["avgn"]["choices"]["call"] == "single-frames"
     assert values["boxes"]["objects"] == 2 * len(SCENES)
+    assert set(report.figures) == {"protocols", "boxes"}
 
 
 def test_single_frames_are_shown_to_presets_that_call_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -18,9 +19,11 @@ from soundwhere.annotate.project import Project, initialise
 from soundwhere.annotate.segmenter.simple import SimpleSegmenter
 from soundwhere.annotate.server import allowed_hosts, make_app
 from soundwhere.annotate.store import Store
+from soundwhere.cli.main import run
 from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.data.benchmarks.media import MediaFolder
 from soundwhere.errors import ConfigError
+from soundwhere.web.addresses import page_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,6 +161,87 @@ def test_only_the_page_itself_may_ask(ann: Person, headers: dict[str, str], stat
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
+MALFORMED: list[tuple[dict[str, str], int]] = [
+    ({"Host": "["}, 400),
+    ({"Host": "[::1"}, 400),
+    ({"Host": "127.0.0.1:port"}, 400),
+    ({"Host": "127.0.0.1/api/session?"}, 400),
+    ({"Host": ""}, 400),
+    ({"Host": "[::1]:8765"}, 200),
+    ({"Host": "LOCALHOST"}, 200),
+    ({"Origin": "http://["}, 403),
+    ({"Origin": "http://127.0.0.1:8765@evil.example"}, 403),
+    ({"Content-Length": "²"}, 413),
+    ({"Content-Length": "9" * 5000}, 413),
+    ({"X-Annotator": "%ed%a0%80"}, 200),  # is read as characters that cannot be read, which is a name
+    ({"X-Annotator": "a%00b"}, 401),
+    ({"Authorization": "Bearer \xff"}, 200),
+    ({"Range": "bytes=99999999999999999999999-"}, 200),
+]
+
+
+def test_malformed_headers_are_no_defect(ann: Person) -> None:
+    for headers, status in MALFORMED:
+        raw = [(name.encode(), value.encode("latin1")) for name, value in {**ann.headers, **headers}.items()]
+        assert ann.client.get("/api/progress", headers=raw).status_code == status, headers
+
+
+HALF = r'"\ud800"'  # of a surrogate pair: JSON, but not text
+ODD = (
+    HALF,
+    "1e999",
+    "NaN",
+    str(1 << 63),
+    str(-(1 << 63) - 1),
+    "9" * 5000,
+    "[" * 5000 + "]" * 5000,
+    "null",
+    "true",
+    "{}",
+)
+FIELDS = {
+    "/api/next": {"after": "0", "back": "false", "kind": '""', "state": '"open"'},
+    "/api/tasks/1/decisions": {
+        "kind": '"unsure"', "base": "0", "request": '"a-new-name"', "reason": '"dark"', "prompts": "null",
+    },
+}  # fmt: skip
+
+
+def send(ann: Person, path: str, body: str | bytes) -> Any:
+    return ann.client.post(path, headers={**ann.headers, "Content-Type": "application/json"}, content=body)
+
+
+def test_malformed_bodies_are_no_defect(ann: Person) -> None:
+    for odd in ODD:
+        for path, usual in FIELDS.items():
+            for field in usual:
+                fields = {**usual, field: odd}
+                answer = send(ann, path, "{" + ",".join(f'"{name}":{value}' for name, value in fields.items()) + "}")
+                assert answer.status_code in (200, 400, 409, 422), (path, field, odd[:20])
+                assert answer.status_code == 200 or answer.json()["error"]
+    for path in FIELDS:
+        for body in (b"{", b"\xff\xfe", b"\xed\xa0\x80", b"[]", b"", b'"\\ud800"', b"nan"):
+            assert send(ann, path, body).status_code in (400, 422), (path, body)
+
+
+def test_malformed_prompts_are_no_defect(ann: Person) -> None:
+    for odd in ODD:
+        for prompts in (
+            f'{{"box":{odd}}}', f'{{"points":{odd}}}', f'{{"points":[[{odd},{odd},{odd}]]}}', f"{{{HALF}:1}}",
+            f'{{"strokes":[{{"points":[[1,{odd}]],"radius":{odd},"add":{odd}}}]}}',
+        ):  # fmt: skip
+            body = f'{{"kind":"prompt","base":0,"request":"a-new-name","prompts":{prompts}}}'
+            assert send(ann, "/api/tasks/1/decisions", body).status_code in (200, 400, 409, 422), prompts[:30]
+
+
+def test_numbers_beyond_the_database_are_no_defect(ann: Person) -> None:
+    for number in (1 << 63, -1, -(1 << 70), "9" * 5000, "%ed%a0%80", "1e3", "٣"):
+        for path in ("/api/frames/{}/picture", "/api/frames/{}/sound", "/api/frames/{}/candidates"):
+            assert ann.get(path.format(number)).status_code in (400, 404, 422), (path, number)
+        for path in ("/api/tasks/{}/open", "/api/tasks/{}/renew", "/api/tasks/{}/release"):
+            assert ann.post(path.format(number)).status_code in (400, 404, 422), (path, number)
+
+
 def test_requests_are_limited_however_they_are_sent(ann: Person) -> None:
     large = json.dumps({"kind": "prompt", "base": 0, "request": "x" * 8, "reason": "y" * (1 << 20)}).encode()
     pieces = (large[start : start + 65536] for start in range(0, len(large), 65536))
@@ -180,6 +264,25 @@ def test_a_name_that_was_invited_needs_its_token(client: TestClient, project: Pr
     assert Person(client, "ann").get("/api/progress").status_code == 401
     assert Person(client, "bob", token).get("/api/progress").status_code == 401
     assert Person(client, "ann", token).get("/api/progress").status_code == 200
+
+
+def test_who_is_invited_gets_a_link_for_their_own_machine(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["annotate", str(project.root), "--invite", "ann b", "--host", "0.0.0.0"]) == 0
+    local, *others = page_addresses("0.0.0.0", 8765)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("#")[0] for line in lines] == [f"ann b  {address}" for address in (*others, local)]
+    (door,) = {line.partition("#")[2] for line in lines}
+    assert door.startswith("ann%20b:")
+    assert project.store.knows("ann b", door.partition(":")[2])
+
+
+def test_a_port_that_is_taken_is_said(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert run(["annotate", str(project.root), "--no-browser", "--port", port]) == 2
+    assert "--port" in capsys.readouterr().err
 
 
 def test_other_machines_are_let_in_with_tokens_only(project: Project) -> None:

@@ -11,15 +11,18 @@ import pytest
 import torch
 
 from soundwhere.cli.main import run
-from soundwhere.config import CONFIGS
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
+from soundwhere.methods.catalogue import METHODS
 from soundwhere.methods.files import write_model
+from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from types import ModuleType
 
     Capture = pytest.CaptureFixture[str]
 
@@ -32,7 +35,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "first"
     for seed, name in enumerate(("stage-one", "steps/stage-one-000000", "steps/stage-one-000010")):
         torch.manual_seed(seed)
-        write_model(folder / f"{name}.safetensors", SCAV(CONFIGS["scav-tiny"]).without_stage_two())
+        write_model(folder / f"{name}.safetensors", SCAV(NAMED["scav-tiny"]).without_stage_two())
     return folder
 
 
@@ -168,9 +171,20 @@ def test_stage_one_needs_a_recording_of_each_source(
     apart = WorldScenes(World(5, (32, 64), seconds=0.2), 2, silent=0)[0]
     together = replace(apart, name="both", sounds=apart.mixture[None])
     (folder / "recipe.toml").write_text(RECIPE)
-    monkeypatch.setattr("soundwhere.cli.stage_one.subject_of", lambda _: SimpleNamespace(scenes=[apart, together]))
+    monkeypatch.setattr("soundwhere.cli.analyse_training.task_of", lambda _: SimpleNamespace(scenes=[apart, together]))
     assert run(["analyse", "stage-one", *SYNTHETIC, "--config", "recipe.toml", "--out", "out"]) == 2
     assert "both has 2 sources and 1 separate sounds" in capsys.readouterr().err
+    assert not (folder / "out").exists()
+
+
+def test_recipes_of_other_methods_are_refused_by_name(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, documented: Callable[[str], ModuleType]
+) -> None:
+    monkeypatch.setitem(METHODS, "toy", documented("toy.py").METHOD)
+    (folder / "recipe.toml").write_text('[method]\nname = "toy"\n')
+    for analysis in ("ablation", "stage-one"):
+        assert run(["analyse", analysis, *SYNTHETIC, "--config", "recipe.toml", "--out", "out"]) == 2
+        assert "is a recipe of the method toy, not of scav" in capsys.readouterr().err
     assert not (folder / "out").exists()
 
 

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +14,12 @@ from PIL import Image
 from soundwhere.cli import evaluate
 from soundwhere.cli.main import run
 from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
+from soundwhere.data.synthetic.world import World
 from soundwhere.media.audio import write_wav
 from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from soundwhere.types import Scene
 
     Capture = pytest.CaptureFixture[str]
 
@@ -208,7 +212,7 @@ def tone(hertz: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--benchmark", "nowhere", "--input-free"], "Choose one of: real-duet, real-trio, synthetic"),
+        (["--benchmark", "nowhere", "--input-free"], "Choose one of: real-duet, real-trio, wide-duet"),
         (
             ["--benchmark", "synthetic", "--input-free", "--preset", "mine"],
             "Choose one of: scav, scav-source-wise, lvs",
@@ -237,13 +241,24 @@ def test_unknown_scene_of_the_figure(model_path: Path, capsys: Capture) -> None:
     assert "made-up-1000002-0" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("folder")
-def test_without_matplotlib_the_page_can_be_left_out(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("soundwhere.analysis.evaluation_page.find_spec", lambda _: None)
-    assert run([*WORLD, "--input-free"]) == 2
-    err = capsys.readouterr().err
-    assert "soundwhere[report]" in err
-    assert "--no-page" in err
+@pytest.mark.usefixtures("few_draws")
+def test_without_matplotlib_everything_but_the_page_is_there(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("soundwhere.evaluation.page.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run([*WORLD, "--input-free"]) == 0
+    told = capsys.readouterr()
+    assert "report.html is left out: matplotlib is not installed. " in told.err
+    assert "pip install 'soundwhere[report]'" in told.err
+    assert "constant pair" in told.out
+    assert "report.html" not in told.out
+    written = {path.name for path in (folder / "out").iterdir()}
+    assert {"results.json", "tables.md"} <= written
+    assert "report.html" not in written
+    assert run([*WORLD, "--input-free", "--no-page"]) == 0
+    assert "matplotlib" not in capsys.readouterr().err
 
 
 def test_two_processes_would_write_over_each_other(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,3 +273,89 @@ def test_the_help_names_every_preset(capsys: Capture) -> None:
     words = capsys.readouterr().out.replace("\n", " ")
     assert all(name in words for name in PRESETS)
     assert evaluate.Options("x").preset in PRESETS
+
+
+class Reads(Counter[str]):
+    """How often each made-up scene is made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        made = World.scene
+
+        def scene(world: World, number: int, *arguments: object, **options: object) -> Scene:
+            found = made(world, number, *arguments, **options)  # type: ignore[arg-type]
+            self[found.name] += 1
+            return found
+
+        monkeypatch.setattr(World, "scene", scene)
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_scenes_are_read_once_and_scoring_is_said_before_it_begins(
+    folder: Path, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads(monkeypatch)
+    monkeypatch.setattr("soundwhere.cli.terminal.PLAIN_EVERY_S", 0.0)  # every half minute is too rare for a test
+    command = [*WORLD, "--count", "9", "--batch", "2", "--model", str(model_path), "--no-page"]
+    assert run(command) == 0
+    told = capsys.readouterr()
+    assert {name: count for name, count in reads.items() if "1000002" in name} == {
+        f"made-up-1000002-{number}": 1 for number in range(9)
+    }
+    assert set(reads.values()) == {1}  # the constant was chosen on val, once
+    assert "scoring 9 scenes\n" in told.out
+    assert "scenes are scored" not in told.out
+    lines = [line for line in told.err.splitlines() if line.startswith("scoring ")]
+    assert [line.split(",")[0] for line in lines] == [f"scoring {done}/9 scenes" for done in (2, 4, 6, 8, 9)]
+    assert run(command) == 0
+    assert set(reads.values()) == {1}  # nor are they read again where everything is known
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_run_that_was_stopped_reads_only_what_is_left(
+    folder: Path, model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [*WORLD, "--count", "8", "--batch", "2", "--no-page", "--model", str(model_path)]
+    whole = [*command[:-3], "--input-free", "--no-page"]
+    assert run(whole) == 0
+    for path in (folder / "out" / "scores").iterdir():
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(lines[:-2]) if len(lines) > 3 else "".join(lines))
+    before = json.loads((folder / "out" / "results.json").read_text())
+    reads = Reads(monkeypatch)
+    assert run(whole) == 0
+    assert sum(reads.values()) == 8 + 2  # to count sources, and the last batch
+    assert json.loads((folder / "out" / "results.json").read_text()) == before
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_scores_of_another_version_are_left_alone_and_told_of(folder: Path, capsys: Capture) -> None:
+    scores = folder / "out" / "scores"
+    scores.mkdir(parents=True)
+    old = scores / "0123456789abcdef.jsonl"
+    old.write_text('{"settings": {"schema": 1, "probe": {"label": "tiny"}}}\n["0 a", {"tiny": {"lit": 0.5}}]\n')
+    before = old.read_text()
+    assert run([*WORLD, "--input-free", "--no-page"]) == 0
+    said = capsys.readouterr().err
+    assert "holds 1 files of another version" not in said
+    assert "holds 1 file that another version wrote" in said
+    assert "scored again" in said
+    assert old.name in said
+    assert old.read_text() == before
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_the_made_up_world_scores_as_it_always_has(folder: Path) -> None:
+    """Six scenes and the shipped small model, as the version before this loop scored them; see golden/README.md."""
+    golden = json.loads((Path(__file__).parent / "golden" / "synthetic-6.json").read_text())
+    command = ["evaluate", "--benchmark", "synthetic", "--count", "6", "--model", "scav-tiny", "--no-page"]
+    assert run([*command, "--out", "out"]) == 0
+    results = json.loads((folder / "out" / "results.json").read_text())
+    assert list(results) == golden["keys"]
+    assert results["rows"] == golden["rows"]
+    assert list(results["rows"]) == list(golden["rows"])
+    for part in ("scores", "drops", "differences", "solo_peaks", "negatives"):
+        assert list(results[part]) == list(golden[part])
+        for row, figures in golden[part].items():
+            for figure, interval in figures.items():
+                assert results[part][row][figure] == pytest.approx(interval, abs=2e-3), (part, row, figure)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 from soundwhere.bench.localising import write_clip
 from soundwhere.cli.demo import compare
@@ -173,19 +174,25 @@ def test_how_fast_a_clip_is_localised(
     assert "times real time" in said.out
 
 
-def test_the_seam_says_how_many_duets_there_were(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Three:
-        def __init__(self, _root: Path) -> None:
-            pass
-
-        def scenes(self, *_: object) -> list[str]:
-            return ["a", "b", "c"]
-
-    monkeypatch.setattr("soundwhere.data.real_duet.RealDuet", Three)
-    monkeypatch.setattr("soundwhere.models.encoders.weights.load_weights", lambda *_: None)
-    monkeypatch.setattr("soundwhere.bench.seam.seam_difference", lambda _, scenes: [0.1] * len(scenes))
-    assert run(["bench", "seam", "--root", "real-duet", "--model", "scav-tiny", "--scenes", "64"]) == 0
-    assert "scav-tiny, 3 duets of" in capsys.readouterr().out
+def test_the_seam_says_how_many_duets_there_were_and_how_far_it_reaches(
+    own_root: Path, model_path: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    header, duet = (own_root / "duets_val.csv").read_text().splitlines()
+    turned = "d1,images/4.png|images/2.png,drum|bell,audio/4.wav|audio/2.wav"
+    (own_root / "duets_val.csv").write_text("\n".join([header, duet, turned, duet.replace("d0", "d2")]) + "\n")
+    torch.save(read_model(model_path).visual.state_dict(), tmp_path / "eye.pth")
+    command = ["bench", "seam", "--root", str(own_root), "--model", "scav-tiny"]
+    command += ["--visual-weights", str(tmp_path / "eye.pth")]
+    assert run([*command, "--scenes", "64"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("scav-tiny, 3 duets of real-duet val")
+    shares = [float(line.split()[-2]) for line in lines]
+    # frames of 128 pixels are 8 cells wide; a cell sees 38 pixels, averaged over its neighbours: 2 cells from the seam
+    assert len(shares) == 8
+    assert shares[0] > 1
+    assert shares[2:] == [0.0] * 6
+    assert run([*command, "--scenes", "2"]) == 0
+    assert capsys.readouterr().out.startswith("scav-tiny, 2 duets of")
 
 
 def test_doctor(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

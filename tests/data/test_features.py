@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from soundwhere.data.strength import strength_id
 from torch import nn
 from torch.nn import functional as F
 
@@ -82,16 +81,6 @@ def test_a_picture_of_the_same_size_and_time_is_not_taken_for_another(tmp_path, 
     again = RealDuet(own_root).clips("train")
     assert cache.fill(again, Counting()) == 1
     assert not np.array_equal(cache.get(again.key(1)), before)
-
-
-def test_strength_of_other_scales_is_another_entry(tmp_path, mini_clips, monkeypatch):
-    names = [strength_id("avg")]
-    for name, value in (("SCALES", (1.0, 2.0)), ("CELL_PX", 32)):
-        with monkeypatch.context() as patch:
-            patch.setattr(f"soundwhere.data.strength.{name}", value)
-            names.append(strength_id("avg"))
-    caches = [FeatureCache(tmp_path, name, 64) for name in names]
-    assert [cache.fill(mini_clips, Counting()) for cache in caches] == [9, 9, 9]
 
 
 def test_large_files_are_known_by_blocks_from_start_to_end(tmp_path, monkeypatch):
@@ -169,7 +158,8 @@ def test_two_at_once_do_no_harm(tmp_path, mini_clips):
 
 def test_processes_share_the_work(tmp_path, mini_clips, monkeypatch):
     cache = FeatureCache(tmp_path, "avg", 64)
-    monkeypatch.setattr(module, "world_size", lambda: 2)
+    for number in ("world_size", "local_size"):
+        monkeypatch.setattr(module, number, lambda: 2)
     done = []
     for rank in (0, 1):
         monkeypatch.setattr(module, "rank", lambda rank=rank: rank)

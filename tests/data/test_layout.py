@@ -43,9 +43,11 @@ def test_composed_pictures_are_joined_ones_and_maps_follow_their_frames(layout, 
     picture = compose(frames_, arrangement)
     assert np.array_equal(picture, join(frames_, layout))
     for number in range(count):
-        cells = place_map(np.ones((4, 4), np.float32), arrangement, number)
-        assert np.array_equal(cells == 1, picture[16::32, 16::32, 0] == 10 + 20 * number)
-        assert set(np.unique(cells)) <= {0.0, 1.0}
+        for cell_px in (16, 32):
+            cells = place_map(np.ones((4, 4), np.float32), arrangement, number, cell_px)
+            inside = picture[cell_px // 2 :: cell_px, cell_px // 2 :: cell_px, 0]
+            assert np.array_equal(cells == 1, inside == 10 + 20 * number)
+            assert set(np.unique(cells)) <= {0.0, 1.0}
 
 
 @given(st.integers(2, 4), st.integers(0, 200))
@@ -63,8 +65,8 @@ def test_pasted_frames_lie_apart_within_the_first(count, seed):
 
 def test_a_covered_frame_has_no_map_under_its_cover():
     arrangement = Arrangement(64, 64, (Place(0, 0, 64, 64), Place(0, 32, 32, 32)))
-    assert place_map(np.ones((2, 2), np.float32), arrangement, 0).tolist() == [[1, 0], [1, 1]]
-    assert place_map(np.ones((2, 2), np.float32), arrangement, 1).tolist() == [[0, 1], [0, 0]]
+    assert place_map(np.ones((2, 2), np.float32), arrangement, 0, 32).tolist() == [[1, 0], [1, 1]]
+    assert place_map(np.ones((2, 2), np.float32), arrangement, 1, 32).tolist() == [[0, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("count", [1, 5])

@@ -192,27 +192,28 @@ def test_a_pool_is_encoded_whole(mini_clips, tmp_path):
         assert np.allclose(cached.features[0], (cells / 255 - 0.485) / 0.229, atol=3e-3)
 
 
-def test_targets_are_where_the_sounding_frames_are(mini_clips, tmp_path):
-    strength = FeatureCache(tmp_path, "red", 32)
-    strength.fill(mini_clips, lambda images: F.avg_pool2d(images[:, :1] * 0.229 + 0.485, 16))
-    draws = Mixtures(mini_clips, strength=strength, **EVERY, **OPTIONS)
+@pytest.mark.parametrize("cell_px", [16, 32])
+def test_targets_are_where_the_sounding_frames_are(mini_clips, tmp_path, cell_px):
+    targets = FeatureCache(tmp_path, "red", 32)
+    targets.fill(mini_clips, lambda images: F.avg_pool2d(images[:, :1] * 0.229 + 0.485, 16))
+    draws = Mixtures(mini_clips, targets=targets, cell_px=cell_px, **EVERY, **OPTIONS)
     for number in range(0, 80, 4):
         example, picture = draws.draw(number), draws.picture(number)
-        assert example.targets.shape == (2, example.image.shape[0] // 32, example.image.shape[1] // 32)
+        assert example.targets.shape == (2, example.image.shape[0] // cell_px, example.image.shape[1] // cell_px)
         for sound, target in zip(example.sounds, example.targets, strict=True):
             place = picture.arrangement.places[picture.cast.index(heard(sound))]
             red = (20 + 20 * heard(sound)) / 255
             assert picture.layout != "pasted" or place != picture.arrangement.places[0]  # the one below never sounds
-            assert target.sum() * 32 * 32 == pytest.approx(red * place.height * place.width, rel=2e-3)
+            assert target.sum() * cell_px**2 == pytest.approx(red * place.height * place.width, rel=2e-3)
             rows, columns = np.nonzero(target)
-            assert rows.min() == place.top // 32
-            assert columns.max() == (place.left + place.width - 1) // 32
+            assert rows.min() == place.top // cell_px
+            assert columns.max() == (place.left + place.width - 1) // cell_px
 
 
 def test_what_is_absent_has_an_empty_target(mini_clips, tmp_path):
-    strength = FeatureCache(tmp_path, "red", 32)
-    strength.fill(mini_clips, lambda images: F.avg_pool2d(images[:, :1] * 0.229 + 0.485, 16))
-    draws = Mixtures(mini_clips, strength=strength, absent=0.5, **OPTIONS)
+    targets = FeatureCache(tmp_path, "red", 32)
+    targets.fill(mini_clips, lambda images: F.avg_pool2d(images[:, :1] * 0.229 + 0.485, 16))
+    draws = Mixtures(mini_clips, targets=targets, absent=0.5, **OPTIONS)
     empty, silent = 0, 0
     for number in range(60):
         example = draws.draw(number)
@@ -224,6 +225,29 @@ def test_what_is_absent_has_an_empty_target(mini_clips, tmp_path):
             assert example.sounds[1].any()
     assert 15 < empty < 45
     assert 0 < silent < empty
+
+
+def test_sounds_as_they_were_recorded_keep_their_levels(mini_clips):
+    """Clip i has a level of 0.05 (i + 1), rising within the clip; otherwise each is scaled to one."""
+    plain, equal = (Mixtures(mini_clips, level=level, **OPTIONS) for level in ("as-recorded", "equal-rms"))
+    ratios = set()
+    for number in range(30):
+        kept, scaled = plain.draw(number), equal.draw(number)
+        for recorded, level in zip(kept.sounds, scaled.sounds, strict=True):
+            rms = np.sqrt(np.mean(recorded**2))
+            assert np.sqrt(np.mean(level**2)) == pytest.approx(MIXING_RMS, rel=1e-3)
+            np.testing.assert_allclose(recorded, level * rms / MIXING_RMS, atol=1e-5)
+            share = rms / (0.05 * (heard(recorded) + 1) / np.sqrt(2))
+            assert 0.5 < share < 1
+            ratios.add(round(rms / MIXING_RMS, 1))
+    assert len(ratios) > 5
+    louder = Mixtures(mini_clips, level="as-recorded", **{**OPTIONS, "gain_db": 6.0})
+    gains = [
+        20 * np.log10(np.sqrt(np.mean(one**2) / np.mean(other**2)))
+        for number in range(20)
+        for one, other in zip(louder.draw(number).sounds, plain.draw(number).sounds, strict=True)
+    ]
+    assert -6.01 <= min(gains) < -3 < 3 < max(gains) <= 6.01
 
 
 def test_sounds_that_are_not_shown_are_quieter(mini_clips):

@@ -26,6 +26,7 @@ class Colours(nn.Module):
     """Pictures to the share of pure red and of pure blue in each cell of 32 x 32 pixels, shape (B, 2, h, w)."""
 
     channels = 2
+    stride = 32
 
     def forward(self, image: Tensor) -> Tensor:
         pixels = image * torch.tensor(IMAGENET_STD).view(3, 1, 1) + torch.tensor(IMAGENET_MEAN).view(3, 1, 1)
@@ -49,7 +50,7 @@ class RedAndBlue(SCAV):
         self.encoded += len(spectrogram)
         return spectrogram.mean((1, 2, 3))[:, None, None].expand(-1, 2, 2)
 
-    def localise_heard(self, features: Tensor, heard: Tensor) -> Localisation:
+    def answer(self, features: Tensor, heard: Tensor) -> Localisation:
         embeddings = torch.eye(2).expand(len(features), 2, 2)
         swapped = (torch.arange(len(features)) + self.located) % 3 == 1
         self.located += len(features)

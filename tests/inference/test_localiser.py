@@ -29,7 +29,7 @@ def test_the_answer_is_that_of_a_plain_loop(tiny: SCAV, squares_path: Path) -> N
         image = resize(read_frames(squares_path, [time_s])[0].image, network_size(128, 256, 128))
         around = window(sound, int(time_s / 0.5 + 0.5) * 0.5)
         with torch.inference_mode():
-            found = tiny(normalise(image)[None], tiny.hear(torch.from_numpy(around)[None]))
+            found = tiny(normalise(image)[None], tiny.spectrogram(torch.from_numpy(around)[None]))
         maps = found.heatmaps()[0].numpy()
         same = [np.abs(maps[list(order)] - result.maps[row]).max() for order in ((0, 1), (1, 0))]
         assert min(same) < 2e-3

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -60,10 +61,15 @@ def test_every_runtime_gives_what_torch_gives(
     exported: Path, tiny: SCAV, runtime: str, size: tuple[int, int, int]
 ) -> None:
     batch, height, width = size
-    image, spectrogram = torch.randn(batch, 3, height, width), tiny.hear(0.1 * torch.randn(batch, 66_150))
-    expected, found = tiny(image, spectrogram), load(exported, runtime, CPU)(image, spectrogram)
-    for answer in ANSWERS:
-        torch.testing.assert_close(getattr(found, answer), getattr(expected, answer), atol=1e-4, rtol=1e-4)
+    image, sound = torch.randn(batch, 3, height, width), 0.1 * torch.randn(batch, 66_150)
+    compiled = load(exported, runtime, CPU)
+    assert (compiled.config, compiled.sources, compiled.stride_px) == (tiny.config, 2, tiny.stride_px)
+    assert (compiled.needs, compiled.device) == (frozenset(), CPU)
+    for sources in (None, 1, 2, 4):
+        expected, found = (model.localise(model.see(image), model.hear(sound), sources) for model in (tiny, compiled))
+        assert found.similarity.shape[1] == sources or sources is None
+        for answer in ANSWERS:
+            torch.testing.assert_close(getattr(found, answer), getattr(expected, answer), atol=1e-4, rtol=1e-4)
 
 
 @needs_onnx
@@ -93,6 +99,25 @@ def test_the_file_is_one_graph_that_says_what_it_is(exported: Path, tiny: SCAV) 
     assert [value.name for value in session.get_outputs()][:3] == list(ANSWERS)
     assert '"scav-tiny"' in session.get_modelmeta().custom_metadata_map["model"]
     assert isinstance(load(exported, None, CPU), Compiled)
+
+
+@needs_onnx
+def test_a_file_that_knows_of_one_method_only(exported: Path, tiny: SCAV, tmp_path: Path) -> None:
+    """As version 0.1 wrote it: the same graph, with neither the method's name nor how it was trained."""
+    import onnx
+
+    old = onnx.load(exported)
+    [settings] = [entry for entry in old.metadata_props if entry.key == "model"]
+    kept = {name: value for name, value in json.loads(settings.value).items() if name not in tiny.config.training}
+    del kept["family"]
+    settings.value = json.dumps(kept)
+    onnx.save(old, tmp_path / "old.onnx")
+    compiled = load(tmp_path / "old.onnx", "onnx", CPU)
+    assert compiled.config == tiny.config
+    image, sound = torch.randn(1, 3, 64, 64), 0.1 * torch.randn(1, 66_150)
+    with torch.inference_mode():
+        expected, found = (model.localise(model.see(image), model.hear(sound)) for model in (tiny, compiled))
+    torch.testing.assert_close(found.similarity, expected.similarity, atol=1e-4, rtol=1e-4)
 
 
 @needs_onnx

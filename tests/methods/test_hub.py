@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,15 +11,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from soundwhere.config import Thresholds
-from soundwhere.errors import CheckpointError, ConfigError
+from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import load_model
 from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.model import SCAV
-from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from soundwhere.methods.scav.config import SCAVConfig
 
 
 @pytest.fixture
@@ -45,9 +47,10 @@ def test_round_trip(model: SCAV, tmp_path: Path) -> None:
     loaded = SCAV.from_pretrained(str(folder))
     assert loaded.config == model.config
     assert not loaded.training
-    batch = Batch(torch.randn(2, 6000), torch.randn(2, 3, 64, 64))
+    image, sound = torch.randn(2, 3, 64, 64), torch.randn(2, 6000)
     with torch.no_grad():
-        torch.testing.assert_close(vars(loaded.localise(batch)), vars(model.eval().localise(batch)), rtol=0, atol=0)
+        one, other = (vars(asked(image, asked.spectrogram(sound))) for asked in (loaded, model.eval()))
+    torch.testing.assert_close(one, other, rtol=0, atol=0)
     torch.testing.assert_close(load_model(folder).state_dict(), model.state_dict(), rtol=0, atol=0)
 
 
@@ -79,6 +82,13 @@ def test_the_network_is_asked_only_on_request(model: SCAV, tmp_path: Path, monke
     assert asked == []
     assert SCAV.from_pretrained("someone/scav", download=True).config == model.config
     assert asked == ["someone/scav"]
+
+
+def test_without_the_hub_s_package_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match=r"huggingface_hub is not installed") as caught:
+        SCAV.from_pretrained("someone/scav", download=True)
+    assert "soundwhere[hub]" in caught.value.remedy
 
 
 def test_a_failed_download_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,3 +124,25 @@ def test_damaged_folders_are_named(model: SCAV, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(CheckpointError, match="does not hold the weights"):
         SCAV.from_pretrained(tmp_path)
+
+
+def test_a_folder_of_the_first_format(model: SCAV, tmp_path: Path) -> None:
+    """Which had neither a method's name nor anything on how it was trained."""
+    model.save_pretrained(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    old = {name: value for name, value in settings["config"].items() if name not in {"family", *model.config.training}}
+    assert len(old) < len(settings["config"]) - 10
+    (tmp_path / "config.json").write_text(json.dumps({**settings, "config": old}))
+    for again in (SCAV.from_pretrained(tmp_path), load_model(tmp_path)):
+        assert again.config == model.config
+        torch.testing.assert_close(again.state_dict(), model.state_dict(), rtol=0, atol=0)
+
+
+def test_a_class_loads_only_its_own(model: SCAV, tmp_path: Path) -> None:
+    class Other(SCAV):
+        """What a folder never is."""
+
+    model.save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match="method 'scav', which is not a Other") as caught:
+        Other.from_pretrained(tmp_path)
+    assert "load_model" in caught.value.remedy

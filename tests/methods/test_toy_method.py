@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
+from soundwhere.cli.main import run as command_line
 from soundwhere.config import Config, DataConfig, TrainConfig, to_dict
 from soundwhere.errors import CheckpointError, ConfigError
 from soundwhere.inference.localiser import Localiser
@@ -63,6 +65,20 @@ def test_its_configuration_is_read_from_a_section(config: Config) -> None:
     assert config_from(to_dict(config), "here") == config
     with pytest.raises(ConfigError, match="unknown setting 'teacher'"):
         config_from({"method": {"name": "toy", "teacher": "grow"}}, "here")
+
+
+def test_it_is_scored_with_every_generic_control(run: Path, tmp_path: Path) -> None:
+    command = ["evaluate", "--benchmark", "synthetic", "--count", "4", "--model", str(run), "--no-page"]
+    assert command_line([*command, "--out", str(tmp_path)]) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    own = {row.removeprefix(run.name) for row in results["rows"] if row.startswith(run.name)}
+    assert own == {
+        *("", ", audio-shuffled", ", silence", ", picture-shuffled", ", absent sound"),
+        ", feature norm",  # of its eye; SCAV's own controls (peel, solo sounds) are not asked of it
+    }
+    assert results["drops"][run.name]["cap"]["value"] == pytest.approx(
+        results["scores"][run.name]["cap"]["value"] - results["scores"][f"{run.name}, audio-shuffled"]["cap"]["value"]
+    )
 
 
 def test_it_localises_a_clip(run: Path, clip_path: Path) -> None:

@@ -1,3 +1,4 @@
+import runpy
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,8 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing import spawn
 
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, MissingExtraError
+from soundwhere.metrics import localisation_score
 from soundwhere.metrics.localisation_score import LocalisationScore
 from soundwhere.metrics.presets import PRESETS, find_preset, score, summarise_as
 
@@ -72,6 +74,14 @@ def test_reset_starts_over_and_nothing_is_an_error():
     assert len(metric.pairs()) == 0
     with pytest.raises(DataError, match="No scene"), pytest.warns(UserWarning, match="before the ``update``"):
         metric.compute()
+
+
+def test_without_torchmetrics_its_extra_is_named_when_a_metric_is_made(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    module = runpy.run_path(localisation_score.__file__)
+    with pytest.raises(MissingExtraError, match="torchmetrics is not installed") as caught:
+        module["LocalisationScore"]()
+    assert "soundwhere[train]" in caught.value.remedy
 
 
 # one scene handed out twice; in succession, at the seam between the processes; an idle process

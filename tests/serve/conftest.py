@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from soundwhere.data.synthetic.movie import write_movie
-from soundwhere.data.synthetic.world import World
 from soundwhere.media.writer import VideoWriter
 from soundwhere.serve.jobs import Jobs
 from soundwhere.serve.runner import Runner
@@ -76,14 +74,6 @@ def runner(jobs: Jobs, fake: ModuleType) -> Iterator[Runner]:
     runner = Runner(jobs, fake.make_fake)
     yield runner
     runner.stop()
-
-
-@pytest.fixture(scope="session")
-def movie(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """2 s of the made-up world with two sounding things."""
-    path = tmp_path_factory.mktemp("movie") / "made-up.mp4"
-    write_movie(path, World(seed=0), 0, seconds=2.0, fps=10)
-    return path
 
 
 class Server:

@@ -173,6 +173,61 @@ def test_only_the_page_itself_may_ask(client: TestClient, headers: dict[str, str
     assert client.post("/api/uploads?name=bad", headers=headers, content=b"x").status_code == status
 
 
+@pytest.mark.parametrize("key", ["", "secret"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "["},
+        {"Host": "studio/enter?"},
+        {"Host": "127.0.0.1:port"},
+        {"Origin": "http://["},
+        {"Cookie": "soundwhere=\xff"},
+        {"Range": "bytes=99999999999999999999999-,-"},
+        {"Content-Length": "9" * 5000},
+    ],
+)
+def test_malformed_headers_are_no_defect(jobs: Jobs, runner: Runner, headers: dict[str, str], key: str) -> None:
+    raw = [(name.encode(), value.encode("latin1")) for name, value in headers.items()]
+    with TestClient(make_app(jobs, runner, key=key), base_url="http://127.0.0.1:8766") as client:
+        allowed = {400, 403, 413} | ({401} if key else {200} if not {"Host", "Origin"} & set(headers) else set())
+        assert client.get("/api/jobs", headers=raw).status_code in allowed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"clip":"\\ud800"}', b'{"clip":1e999}', b'{"clip":' + b"9" * 5000 + b"}", b'{"\\ud800":1}', b"\xff", b"{"],
+)
+def test_malformed_bodies_are_no_defect(client: TestClient, body: bytes) -> None:
+    answer = client.post("/api/jobs", headers={"Content-Type": "application/json"}, content=body)
+    assert answer.status_code in (400, 422)
+    assert answer.json()["error"]
+
+
+@pytest.mark.parametrize("odd", ["%ed%a0%80", "%00", "%ff", "9" * 5000, "%f0%9f%a5%81"])
+def test_odd_names_are_no_defect(client: TestClient, odd: str, until: Until) -> None:
+    number = finished(client, until)
+    assert client.get(f"/api/jobs/{odd}").status_code in (404, 405)
+    assert client.get(f"/api/jobs/{number}/files/{odd}").status_code == 404
+    assert client.get(f"/web/{odd}").status_code == 404
+    added = client.post(f"/api/uploads?name={odd}", content=b"film")
+    assert added.status_code == 200
+    assert added.json()["name"].isprintable()
+
+
+def test_clips_whose_names_are_not_text(jobs: Jobs, runner: Runner, tmp_path: Path, until: Until) -> None:
+    films = tmp_path / "films\udcff"
+    films.mkdir()
+    (films / "good \udce9.mp4").write_bytes(b"film")  # Latin-1 on a disk that is read as UTF-8
+    app = make_app(jobs, runner, Shelf(films, frozenset({".mp4"})))
+    with TestClient(app, base_url="http://127.0.0.1:8766") as client:
+        assert client.get("/api/session").json()["folder"] == "films?"
+        (clip,) = client.get("/api/clips").json()
+        assert clip["name"] == "good ?.mp4"
+        number = client.post("/api/jobs", json={"clip": clip["id"]}).json()["id"]
+        until(lambda: client.get(f"/api/jobs/{number}").json()["state"] == "done")
+        assert client.get(f"/api/jobs/{number}/video").content == b"film"
+
+
 def test_from_other_machines_only_with_the_key(jobs: Jobs, runner: Runner) -> None:
     with TestClient(make_app(jobs, runner, key="secret"), base_url="http://studio:8766") as client:
         for path in ("/", "/api/jobs", "/web/app.js"):

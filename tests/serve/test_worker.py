@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from soundwhere.web.addresses import page_addresses
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -68,6 +70,19 @@ def test_results_carry_the_name_that_the_upload_came_with(
     top = {Path(inside).parts[0] for inside in archive.namelist()}
     assert len(top) == 1
     assert top.pop() not in ("..", ".", "/")
+
+
+def test_other_machines_are_told_a_link_they_can_open(start: Callable[..., Any], tmp_path: Path) -> None:
+    server = start(tmp_path / "work", "--model", "scav-tiny", "--host", "0.0.0.0")
+    assert server.address.startswith("http://127.0.0.1:")
+    expected = page_addresses("0.0.0.0", int(server.port))
+    door = server.address.removeprefix(expected[0])
+    for address in expected:
+        assert httpx.get(address).status_code == 401
+        assert httpx.get(address + door, follow_redirects=True).status_code == 200
+    assert server.end() == 0
+    printed = [line.split()[0] for line in server.said.splitlines() if line.startswith("http")]
+    assert printed == [address + door for address in expected]
 
 
 @pytest.mark.parametrize(

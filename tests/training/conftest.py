@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
 def smallest() -> Config:
     """Both stages on 8 made-up scenes of 32 x 32 pixels, 2 steps each."""
-    model = replace(named_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
     return Config(
-        model=model,
-        loss=LossConfig(stage_two="distil"),
-        data=DataConfig(scenes=8, silent=1),
-        train=TrainConfig(
-            steps_one=2, steps_two=2, batch_size=4, learning_rate=1e-3, device="cpu", checkpoint_every_s=0, log_every=1
+        method=replace(
+            named_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2,
+            stage_two="distil", steps_one=2, steps_two=2, batch_size=4, learning_rate=1e-3,
         ),
-    )
+        data=DataConfig(scenes=8, silent=1),
+        train=TrainConfig(device="cpu", checkpoint_every_s=0, log_every=1),
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_copies_stay_if_asked_for(tmp_path: Path, config: Config) -> None:
 
 
 def test_nothing_is_kept_by_default(tmp_path: Path, config: Config) -> None:
-    one_stage = replace(config, train=replace(config.train, stage="one"))
+    one_stage = replace(config, method=replace(config.method, stage="one"))
     train(one_stage, tmp_path / "run")
     assert not (tmp_path / "run" / "steps").exists()
     with pytest.raises(ConfigError, match="keep_every"):

@@ -12,8 +12,10 @@ import pytest
 import torch
 from PIL import Image
 
+from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.methods.files import read_facts, read_model, read_tensors
+from soundwhere.methods.scav import stages
 from soundwhere.training import run as module
 from soundwhere.training.checkpoint import Progress, read_progress
 from soundwhere.training.run import train
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from soundwhere.data.strength import StrengthPairs
-
-    from soundwhere.config import Config
+    from soundwhere.config import Config, DataConfig
+    from soundwhere.data.draws import Draws
+    from soundwhere.data.training_scenes import FramePairs
     from soundwhere.methods.scav.strength import StrengthHead
 
 
@@ -60,7 +62,7 @@ def test_both_stages_leave_everything(config: Config, tmp_path: Path) -> None:
 
 
 def test_the_seed_decides_everything(config: Config, tmp_path: Path) -> None:
-    config = replace(config, train=replace(config.train, stage="one"))
+    config = replace(config, method=replace(config.method, stage="one"))
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         train(replace(config, train=replace(config.train, seed=seed)), tmp_path / name)
     assert same(tmp_path / "a" / "latest.safetensors", tmp_path / "b" / "latest.safetensors")
@@ -70,7 +72,7 @@ def test_the_seed_decides_everything(config: Config, tmp_path: Path) -> None:
 @pytest.mark.parametrize("stage", ["one", "joint"])
 def test_a_run_can_be_made_longer(config: Config, tmp_path: Path, stage: str) -> None:
     def long(steps: int) -> Config:
-        return replace(config, train=replace(config.train, stage=stage, steps_one=steps, steps_two=steps))
+        return replace(config, method=replace(config.method, stage=stage, steps_one=steps, steps_two=steps))
 
     train(long(3), tmp_path / "whole")
     train(long(1), tmp_path / "parts")
@@ -81,12 +83,12 @@ def test_a_run_can_be_made_longer(config: Config, tmp_path: Path, stage: str) ->
 
 
 def test_stage_two_alone_starts_from_a_file_and_resumes_without_it(config: Config, tmp_path: Path) -> None:
-    first = replace(config, train=replace(config.train, stage="one"))
+    first = replace(config, method=replace(config.method, stage="one"))
     train(first, tmp_path / "first")
-    second = replace(config, train=replace(config.train, stage="two", steps_two=1))
+    second = replace(config, method=replace(config.method, stage="two", steps_two=1))
     start = tmp_path / "first" / "stage-one.safetensors"
     train(second, tmp_path / "second", start=start)
-    longer = replace(second, train=replace(second.train, steps_two=2))
+    longer = replace(second, method=replace(second.method, steps_two=2))
     best = train(longer, tmp_path / "second", resume=True)
     assert read_progress(tmp_path / "second" / "latest.safetensors")[1].step == 2
     one, both = read_model(start), read_model(best)
@@ -94,11 +96,18 @@ def test_stage_two_alone_starts_from_a_file_and_resumes_without_it(config: Confi
 
 
 def test_what_a_run_depends_on_cannot_change_on_the_way(config: Config, tmp_path: Path) -> None:
-    config = replace(config, train=replace(config.train, stage="one"))
+    config = replace(config, method=replace(config.method, stage="one"))
     train(config, tmp_path)
     before = (tmp_path / "latest.safetensors").read_bytes()
-    other = replace(config, train=replace(config.train, seed=5, log_every=7), data=replace(config.data, silent=0))
-    with pytest.raises(ConfigError, match=r"other settings.*data\.silent, train\.seed\."):
+    other = replace(
+        config,
+        method=replace(config.method, blank=2, batch_size=2, learning_rate=0.5),
+        data=replace(config.data, silent=0),
+        train=replace(config.train, seed=5, log_every=7),
+    )
+    with pytest.raises(
+        ConfigError, match=r"other settings.*: data\.silent, method\.batch_size, method\.blank, train\.seed\."
+    ):
         train(other, tmp_path, resume=True)
     with pytest.raises(ConfigError, match="already holds a run") as caught:
         train(config, tmp_path)
@@ -110,11 +119,11 @@ def test_a_run_that_has_passed_its_end_still_gives_a_model(
     config: Config, tmp_path: Path, scripted: list[float]
 ) -> None:
     scripted += [5]
-    config = replace(config, train=replace(config.train, stage="one", steps_one=8))
+    config = replace(config, method=replace(config.method, stage="one", steps_one=8))
     with pytest.raises(IndexError):
         train(config, tmp_path)
     assert not (tmp_path / "best.safetensors").exists()
-    best = train(replace(config, train=replace(config.train, steps_one=1)), tmp_path, resume=True)
+    best = train(replace(config, method=replace(config.method, steps_one=1)), tmp_path, resume=True)
     assert step_of(best) == 1
 
 
@@ -137,7 +146,7 @@ def test_nothing_to_resume(config: Config, tmp_path: Path) -> None:
 def test_leftovers_of_a_killed_run_are_cleared(config: Config, tmp_path: Path) -> None:
     (tmp_path / ".0123456789ab.partial.safetensors").write_bytes(b"half a checkpoint")
     (tmp_path / "metrics.jsonl").write_text('{"stage": "joint", "step": 1}\n')
-    train(replace(config, train=replace(config.train, stage="one", steps_one=1)), tmp_path)
+    train(replace(config, method=replace(config.method, stage="one", steps_one=1)), tmp_path)
     assert not list(tmp_path.glob(".*"))
     assert "joint" not in (tmp_path / "metrics.jsonl").read_text()
 
@@ -145,14 +154,15 @@ def test_leftovers_of_a_killed_run_are_cleared(config: Config, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("section", "changes", "message"),
     [
-        ("train", {"stage": "two"}, "needs a trained stage 1"),
-        ("model", {"decouple": False}, "decouple is off"),
+        ("method", {"stage": "two"}, "needs a trained stage one"),
+        ("method", {"decouple": False}, "decouple is off"),
         ("data", {"mixtures": "native"}, "native mixtures have none"),
         ("data", {"source": "folder"}, "needs a folder"),
-        ("loss", {"teacher": "strength"}, "needs clips"),
-        ("model", {"maps": "shaped"}, "need clips"),
-        ("loss", {"cross_sample_negatives": True}, "belong to the paper's stage-2 loss"),
-        ("model", {"audio_weights": "visual", "audio": "compact"}, "cannot start from the weights of the visual one"),
+        ("method", {"teacher": "strength"}, "needs clips"),
+        ("method", {"maps": "shaped"}, "need clips"),
+        ("method", {"cross_sample_negatives": True}, "belong to the paper's stage-2 loss"),
+        ("method", {"audio_weights": "visual", "audio": "compact"}, "cannot start from the weights of the visual one"),
+        ("method", {"frame_px": 40}, "frame_px is 40"),
     ],
 )
 def test_contradictions_are_refused(
@@ -165,7 +175,7 @@ def test_contradictions_are_refused(
 
 
 def test_full_training_gives_stage_two_ears_of_its_own(config: Config, tmp_path: Path) -> None:
-    config = replace(config, train=replace(config.train, trainable="full"))
+    config = replace(config, method=replace(config.method, trainable="full"))
     model = read_model(train(config, tmp_path))
     assert model.second_audio is not None
     one = read_model(tmp_path / "stage-one.safetensors")
@@ -174,12 +184,15 @@ def test_full_training_gives_stage_two_ears_of_its_own(config: Config, tmp_path:
 
 
 def test_scenes_are_drawn_for_their_stage(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stages, make = [], module.make_draws
-    monkeypatch.setattr(
-        module, "make_draws", lambda asked, *rest: stages.append(asked.train.stage) or make(asked, *rest)
-    )
-    train(config, tmp_path)
-    assert stages == ["one", "two"]
+    asked, make = [], module.make_draws
+
+    def noted(data: DataConfig, needs: Needs, **more: Any) -> Draws:
+        asked.append((needs, more["batch_size"], more["eye"]))
+        return make(data, needs, **more)
+
+    monkeypatch.setattr(module, "make_draws", noted)
+    train(replace(config, method=replace(config.method, single_fraction=0.5, batch_size_two=2)), tmp_path)
+    assert asked == [(Needs(sounds=1), 4, None), (Needs(sounds=2), 4, None), (Needs(sounds=2, separate=True), 2, None)]
 
 
 def test_the_strength_head_is_fitted_once_and_kept(
@@ -190,24 +203,24 @@ def test_the_strength_head_is_fitted_once_and_kept(
     for number in range(4):
         shutil.copy(clip_path, films / f"{number}.mp4")
 
-    def counted(head: StrengthHead, pairs: StrengthPairs, seed: int, progress: object) -> float:
+    def counted(head: StrengthHead, pairs: FramePairs, seed: int, progress: object) -> float:
         fits.append(len(pairs))
         torch.nn.init.constant_(head.layers[-1].bias, 0.25)
         head.train()(torch.zeros(2, head.layers[0].in_channels, 1, 1))
         return 0.0
 
-    monkeypatch.setattr(module, "fit_strength", counted)
+    monkeypatch.setattr(stages, "fit_strength", counted)
     config = replace(
         config,
-        model=replace(config.model, maps="shaped", freeze_visual=True),
+        method=replace(config.method, maps="shaped", freeze_visual=True),
         data=replace(config.data, source="folder", root=films, silent=1, cache=tmp_path / "cache"),
     )
     first = train(config, tmp_path / "first")
     assert fits == [4]
-    two = replace(config, train=replace(config.train, stage="two"))
+    two = replace(config, method=replace(config.method, stage="two"))
     again = train(two, tmp_path / "again", start=first)
     assert fits == [4]  # the one it started from is good enough
-    train(replace(two, train=replace(two.train, steps_two=3)), tmp_path / "again", resume=True)
+    train(replace(two, method=replace(two.method, steps_two=3)), tmp_path / "again", resume=True)
     assert fits == [4]
     with monkeypatch.context() as killed:
         killed.setattr(module, "write_model", lambda *_, **__: pytest.fail("killed after stage 1's last checkpoint"))
@@ -226,7 +239,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Steps whose smoothed losses are those of a list; each writes its number into the model."""
     losses: list[float] = []
 
-    def steps(objective: Any, _optimiser: Any, batches: Any, place: Progress, *_: Any) -> Iterator[Any]:
+    def steps(objective: Any, _optimiser: Any, batches: Any, place: Progress, *_: Any, **__: Any) -> Iterator[Any]:
         for _batch in batches:
             place = replace(place, step=place.step + 1, smooth_loss=losses[place.step])
             with torch.no_grad():
@@ -246,20 +259,20 @@ def test_best_is_the_lowest_smoothed_loss_and_not_the_latest(
     config: Config, tmp_path: Path, scripted: list[float]
 ) -> None:
     scripted += [5, 4, 3, 2, 3, 4, 2.5, 2.5]
-    config = replace(config, train=replace(config.train, stage="one", steps_one=8))
+    config = replace(config, method=replace(config.method, stage="one", steps_one=8))
     train(config, tmp_path)
     assert step_of(tmp_path / "latest.safetensors") == 8
     assert step_of(tmp_path / "best.safetensors") == 4
     assert read_progress(tmp_path / "latest.safetensors")[1].best_loss == 2
-    assert read_facts(tmp_path / "best.safetensors")[1]["config"]["train"]["steps_one"] == 8
+    assert read_facts(tmp_path / "best.safetensors")[1]["config"]["method"]["steps_one"] == 8
 
 
 def test_losses_on_single_clips_do_not_compete(config: Config, tmp_path: Path, scripted: list[float]) -> None:
     scripted += [1, 1, 1, 1, 9, 8, 7, 8]
     config = replace(
         config,
-        data=replace(config.data, single_fraction=0.5),
-        train=replace(config.train, stage="one", steps_one=8, checkpoint_every_s=1e6),
+        method=replace(config.method, stage="one", steps_one=8, single_fraction=0.5),
+        train=replace(config.train, checkpoint_every_s=1e6),
     )
     train(config, tmp_path)
     assert step_of(tmp_path / "best.safetensors") in (6, 8)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -15,28 +16,35 @@ from torch.nn.parallel import DistributedDataParallel
 
 from soundwhere.config import Config, DataConfig, TrainConfig
 from soundwhere.distributed import all_reduce_sum
+from soundwhere.media.augment import blank
 from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import read_tensors
-from soundwhere.methods.scav.config import SCAVConfig
+from soundwhere.methods.scav import stages
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.scav.stages import Objective
-from soundwhere.training.run import train
+from soundwhere.training.run import Run, train
 from soundwhere.types import Batch
+
+if TYPE_CHECKING:
+    from soundwhere.methods.scav.config import SCAVConfig
+    from soundwhere.training.checkpoint import Progress
 
 MODEL = replace(named_config("scav-tiny"), frame_px=32, dimension=16, decoupler_layers=1, decoupler_heads=2)
 
-# name: model, stage, loss
-OBJECTIVES: dict[str, tuple[SCAVConfig, Any, LossConfig]] = {
-    "stage one, infonce": (MODEL, "one", LossConfig()),
-    "stage one, paper": (MODEL, "one", LossConfig(stage_one="paper")),
-    "stage two": (MODEL, "two", LossConfig(stage_two="paper", cross_sample_negatives=True)),
-    "stage two with ears of its own": (
-        replace(MODEL, second_audio_encoder=True),
-        "two",
-        LossConfig(stage_two="paper", cross_sample_negatives=True),
-    ),
-    "joint, distilled": (MODEL, "joint", LossConfig(stage_two="distil", prior_gradient=True)),
+PAPER = replace(MODEL, stage_two="paper", cross_sample_negatives=True)
+
+# name: model and loss, stage
+OBJECTIVES: dict[str, tuple[SCAVConfig, Any]] = {
+    "stage one, infonce": (MODEL, "one"),
+    "stage one, paper": (replace(MODEL, stage_one="paper"), "one"),
+    "stage two": (PAPER, "two"),
+    "stage two with ears of its own": (replace(PAPER, second_audio_encoder=True), "two"),
+    "joint, distilled": (replace(MODEL, stage_two="distil", prior_gradient=True), "joint"),
 }
+
+
+# runs that are stopped after a checkpoint: stage, step
+STOPS = {"stopped in stage one": ("one", 2), "stopped in stage two": ("two", 1)}
 
 
 def batch(rows: slice = slice(None)) -> Batch:
@@ -47,9 +55,9 @@ def batch(rows: slice = slice(None)) -> Batch:
 
 def passes(name: str, rows: slice, parallel: bool) -> dict[str, Tensor]:
     """The loss, every gradient and every statistic after one backward pass in training mode."""
-    model, stage, loss = OBJECTIVES[name]
+    config, stage = OBJECTIVES[name]
     torch.manual_seed(0)
-    objective = Objective(SCAV(model), stage, loss)
+    objective = Objective(SCAV(config), stage)
     module = DistributedDataParallel(objective) if parallel else objective
     value = module(batch(rows))["loss"]
     value.backward()
@@ -57,16 +65,46 @@ def passes(name: str, rows: slice, parallel: bool) -> dict[str, Tensor]:
     return {"loss": value.detach(), **gradients, **dict(objective.named_buffers())}
 
 
-def settings() -> Config:
-    return Config(
-        model=replace(MODEL, second_audio_encoder=True),
-        loss=LossConfig(stage_two="paper", cross_sample_negatives=True),
-        data=DataConfig(scenes=8, silent=1, single_fraction=0.5),
-        train=TrainConfig(
-            steps_one=2, steps_two=2, batch_size=8, learning_rate=1e-3, clip_norm=1.0,
-            device="cpu", checkpoint_every_s=0, log_every=1,
-        ),
+def settings(**changes: Any) -> Config:
+    """Both stages, two steps each, on eight made-up scenes."""
+    method = replace(
+        PAPER, second_audio_encoder=True, single_fraction=0.5, steps_one=2, steps_two=2, batch_size=8,
+        learning_rate=1e-3, clip_norm=1.0,
     )  # fmt: skip
+    return Config(
+        method=replace(method, **changes),
+        data=DataConfig(scenes=8, silent=1),
+        train=TrainConfig(device="cpu", checkpoint_every_s=0, log_every=1),
+    )
+
+
+class KilledError(Exception):
+    """What stops a run right after a checkpoint."""
+
+
+def noted(blanks: list[list[int]], spectrogram: Tensor, count: int) -> Tensor:
+    """Blank a spectrogram, and note how much of each scene that was."""
+    state = torch.get_rng_state()
+    ramp = torch.arange(spectrogram.numel(), dtype=torch.float64).reshape(spectrogram.shape)
+    blanks.append((blank(ramp, count) != ramp).flatten(1).sum(1).tolist())
+    torch.set_rng_state(state)
+    return blank(spectrogram, count)
+
+
+def interrupted(config: Config, folder: Path, stop: tuple[str, int]) -> None:
+    """Train until the checkpoint of a step is written, and leave without a word, as if killed."""
+    whole, save = Run(config, folder, resume=False, start=None, download=False), Run._save
+
+    def stops(self: Run, progress: Progress, optimiser: torch.optim.Optimizer) -> None:
+        save(self, progress, optimiser)
+        if (progress.stage, progress.step) == stop:
+            raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "_save", stops)
+        with pytest.raises(KilledError):
+            whole.train()
+    dist.barrier()
 
 
 def _work(rank: int, folder: Path) -> None:
@@ -76,6 +114,15 @@ def _work(rank: int, folder: Path) -> None:
     for answer in answers.values():
         answer["loss"] = all_reduce_sum(answer["loss"]) / 2
     torch.save(answers, folder / f"{rank}.pt")
+    blanked = settings(blank=2, single_fraction=0.0, steps_one=3, steps_two=3)
+    blanks: list[list[int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "blank", lambda seen, count: noted(blanks, seen, count))
+        Run(blanked, folder / "whole", resume=False, start=None, download=False).train()
+    (folder / f"blanks-{rank}.json").write_text(json.dumps(blanks))
+    for name, stop in STOPS.items():
+        interrupted(blanked, folder / name, stop)
+        Run(blanked, folder / name, resume=True, start=None, download=False).train()
     train(settings(), folder / "run")  # leaves the group when it is done
 
 
@@ -105,7 +152,7 @@ def test_losses_and_gradients(folder: Path, name: str) -> None:
 def test_whole_runs(folder: Path, tmp_path: Path) -> None:
     train(settings(), tmp_path)
     torch.manual_seed(0)
-    begun = SCAV(settings().model).state_dict()
+    begun = SCAV(settings().method).state_dict()
     found, expected = (read_tensors(run / "latest.safetensors", "model.") for run in (folder / "run", tmp_path))
     assert found.keys() == expected.keys()
 
@@ -121,11 +168,29 @@ def test_whole_runs(folder: Path, tmp_path: Path) -> None:
         assert (run / "best.safetensors").exists()
 
 
+@pytest.mark.parametrize("name", list(STOPS))
+def test_a_run_that_draws_is_taken_up_exactly(folder: Path, name: str) -> None:
+    """Blanks are drawn in every process; the resumed run draws what the other one did."""
+    for file in ("latest.safetensors", "best.safetensors", "stage-one.safetensors"):
+        expected, found = (read_tensors(folder / run / file, "") for run in ("whole", name))
+        assert expected.keys() == found.keys()
+        assert all(torch.equal(expected[key], found[key]) for key in expected), file
+    told = [[json.loads(line) for line in (folder / run / "metrics.jsonl").open()] for run in ("whole", name)]
+    assert len(told[0]) == 6
+    assert [line | {"samples_per_s": 0} for line in told[0]] == [line | {"samples_per_s": 0} for line in told[1]]
+
+
+def test_processes_draw_different_blanks(folder: Path) -> None:
+    drawn = [json.loads((folder / f"blanks-{rank}.json").read_text()) for rank in range(2)]
+    assert [len(blanks) for blanks in drawn] == [6, 6]  # one for every step of both stages
+    assert len({tuple(blanks) for process in drawn for blanks in process}) == 12
+
+
 def test_a_batch_that_cannot_be_shared_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from soundwhere import distributed
     from soundwhere.errors import ConfigError
 
     monkeypatch.setattr(distributed, "world_size", lambda: 3)
-    with pytest.raises(ConfigError, match="batch of 8 cannot be shared by 3 processes") as caught:
+    with pytest.raises(ConfigError, match="batch of 8 cannot be divided among 3 processes") as caught:
         train(settings(), tmp_path / "run")
     assert "--batch-size" in caught.value.remedy

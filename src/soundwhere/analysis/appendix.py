@@ -1,13 +1,14 @@
-"""What of the appendix can be checked by numbers, checked: Lemmas 1 and 2, Proposition 1, Theorem 1."""
+"""What of the appendix can be checked by numbers, checked and drawn: Lemmas 1 and 2, Proposition 1, Theorem 1."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.special import expit
 
+from soundwhere.analysis.report import FIRST, GREY, SECOND, Report
 from soundwhere.analysis.theory import (
     APPENDIX,
     TRAINING,
@@ -17,15 +18,23 @@ from soundwhere.analysis.theory import (
     climb,
     features,
     positive_score,
+    selection_chart,
     strengths,
 )
+from soundwhere.evaluation.page import new_figure
+from soundwhere.metrics.report import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float64]
 
 TAUS: Final = (1.0, 1 / 3, 0.1, 0.01)  # of the setting's temperature
+_CHART: Final = 21  # points along each side of the chart
+_FEW: Final = 9  # cells of a region are enough for it
 _UNEVEN: Final = 0.5  # spread of matching strengths for which Lemma 2 is tried again
 
 
@@ -227,3 +236,103 @@ def _mask_error(setting: Setting) -> float:
     mask = positive_score(setting.start, features(setting), setting.threshold, setting.tau, APPENDIX).mask
     first, second = setting.regions
     return max(1 - float(mask[first].mean()), float(mask[second].mean()))
+
+
+def theory_results(setting: Setting) -> Report:
+    """Every statement with its verdict, and the trajectories of c1 and c2."""
+    verdicts = {True: "holds", False: "does not hold", None: "not claimed"}
+    checks = appendix_checks(setting)
+    lines = tuple((check.claim, verdicts[check.holds], check.measured) for check in checks)
+    paths = {variant.name: climb(setting, variant) for variant in VARIANTS}
+    values = {
+        "checks": [asdict(check) for check in checks],
+        "trajectories": {
+            name: {
+                "c1": path.coefficients[:, 0].tolist(),
+                "c2": path.coefficients[:, 1].tolist(),
+                "mask_on_region_1": path.share.tolist(),
+                "selects": path.selects,
+            }
+            for name, path in paths.items()
+        },
+    }
+    figures = {
+        "theory-trajectories": lambda: trajectories(setting),
+        "theory-one-step": lambda: step_error(setting),
+        "theory-chart": lambda: charts(setting),
+    }
+    return Report([Table("The appendix, checked", ("statement", "verdict", "measured"), lines)], values, figures)
+
+
+def trajectories(setting: Setting) -> Figure:
+    """c1 and c2 over the steps: one row for each threshold, one column for each variant of the gradient."""
+    below, above = beyond(setting)
+    rows = {
+        f"threshold {below:.2f}\nbelow both regions": replace(setting, threshold=below),
+        f"threshold {setting.threshold:.2f}\ntau {setting.tau:g}": setting,
+        f"threshold {setting.threshold:.2f}\ntau {0.1 * setting.tau:g}": replace(setting, tau=0.1 * setting.tau),
+        f"threshold {above:.2f}\nabove both regions": replace(setting, threshold=above),
+    }
+    figure = new_figure(12, 9)
+    axes = figure.subplots(len(rows), len(VARIANTS), sharex=True)
+    steps = np.arange(setting.steps + 1)
+    for line, (label, used) in zip(axes, rows.items(), strict=True):
+        for place, variant in zip(line, VARIANTS, strict=True):
+            path = climb(used, variant)
+            if not variant.normalise:
+                place.plot(steps, setting.alpha[0] + setting.rate * setting.beta[0] * steps, ":", color=FIRST, lw=1)
+                place.plot(steps, np.full(len(steps), setting.alpha[1]), ":", color=SECOND, lw=1)
+            place.plot(steps, path.coefficients[:, 0], color=FIRST, label="c1")
+            place.plot(steps, path.coefficients[:, 1], color=SECOND, label="c2")
+            place.set_ylim(-0.05, 1.05 if variant.normalise else None)
+            verdict = "selects" if path.selects else "no selection"
+            place.text(0.97, 0.5, verdict, transform=place.transAxes, ha="right", va="center", fontsize=9)
+        line[0].set_ylabel(label)
+    for place, variant in zip(axes[0], VARIANTS, strict=True):
+        place.set_title(variant.name.replace(", ", "\n"), fontsize=10)
+    for place in axes[-1]:
+        place.set_xlabel("step")
+    axes[0, 0].legend(loc="lower right", fontsize=8, title="dotted: Theorem 1", title_fontsize=8)
+    return figure
+
+
+def step_error(setting: Setting, sigmas: Sequence[float] = (0.0, 0.01, 0.05, 0.2)) -> Figure:
+    """How far one step is from Theorem 1's, against the temperature: the noise leaves a floor."""
+    taus = setting.tau * np.geomspace(0.05, 5, 60)
+    figure = new_figure(10, 4)
+    fixed, variants = figure.subplots(1, 2)
+    for number, sigma in enumerate(sigmas):
+        steps = [one_step(replace(setting, sigma=sigma, tau=float(tau))) for tau in taus]
+        off = [max(abs(step.first), abs(step.second), 1e-12) for step in steps]
+        fixed.loglog(taus, off, color=str(0.7 * number / max(1, len(sigmas) - 1)), label=f"sigma {sigma:g}")
+    fixed.axvline(setting.tau, color=GREY, lw=0.8, ls="--")
+    fixed.set(xlabel="tau", ylabel="error of one step / eta", title="mask held fixed, dot product", ylim=(1e-8, 1))
+    fixed.legend(fontsize=8)
+    for variant, style in zip(VARIANTS, ("-", "--", "-", "--"), strict=True):
+        steps = [one_step(replace(setting, sigma=0.0, tau=float(tau)), variant) for tau in taus]
+        colour = SECOND if variant.normalise else GREY
+        variants.semilogx(taus, [step.second for step in steps], style, color=colour, label=variant.name)
+    variants.axvline(setting.tau, color=GREY, lw=0.8, ls="--")
+    variants.set(xlabel="tau", ylabel="change of c2 / eta", title="c2 in one step, without noise (Theorem 1: 0)")
+    variants.legend(fontsize=8)
+    return figure
+
+
+def charts(setting: Setting) -> Figure:
+    """Where selection happens: every threshold against every initial ratio of the two sources."""
+    few = replace(setting, cells=(min(_FEW, setting.cells[0]), min(_FEW, setting.cells[1])))
+    thresholds, ratios = np.linspace(0.02, 1.1, _CHART), np.linspace(0.02, 0.98, _CHART)
+    figure = new_figure(13, 3.6)
+    axes = figure.subplots(1, len(VARIANTS), sharey=True)
+    first, second = setting.alpha[0] * setting.beta[0], setting.alpha[0] * setting.beta[1] * ratios
+    for place, variant in zip(axes, VARIANTS, strict=True):
+        chart = selection_chart(few, variant, thresholds, ratios)
+        picture = place.pcolormesh(ratios, thresholds, chart, vmin=0, vmax=1, cmap="viridis", shading="nearest")
+        lines = (1 / np.hypot(1, ratios), ratios / np.hypot(1, ratios)) if variant.normalise else (first, second)
+        for line in lines:
+            place.plot(ratios, np.broadcast_to(line, ratios.shape), "w--", lw=1)
+        place.set(xlabel="alpha2 / alpha1", title=variant.name.replace(", ", "\n"), ylim=(0, 1.12))
+        place.plot(setting.alpha[1] / setting.alpha[0], setting.threshold, "o", mfc="none", mec="white")
+    axes[0].set_ylabel("threshold")
+    figure.colorbar(picture, ax=list(axes), label="(c1 - c2) / (c1 + c2) at the end")
+    return figure

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import torch
 
-from soundwhere.analysis.tables import Table, share
-from soundwhere.data.controls import absent_partners, partner
-from soundwhere.data.selection import KnowsSeenKinds
+from soundwhere.analysis.report import FIRST, GREY, SECOND, Report
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answers import model_scale, scene_batch
-from soundwhere.evaluation.evaluate import same_size
+from soundwhere.evaluation.answerers import NetworkAnswerer
+from soundwhere.evaluation.page import new_figure
+from soundwhere.evaluation.rows import Row
+from soundwhere.evaluation.scoring import evaluate
 from soundwhere.metrics.listening import auroc, mean_interval
-from soundwhere.types import Batch
+from soundwhere.metrics.presets import find_preset
+from soundwhere.metrics.report import Table, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.evaluation.rows import Control
+    from soundwhere.methods.method import Network
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
     from soundwhere.types import Scene
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 OWN, ABSENT, SWAPPED, SILENCE = "own sound", "absent sound", "swapped sound", "silence"
+_CONTROLS: Final[dict[str, Control]] = {OWN: "own", ABSENT: "absent", SWAPPED: "shuffled", SILENCE: "silent"}
 _POINTS: Final = 101  # of the curves
 _HEARD = (
     "Swapped: the sound of the scene half the list away, which may fit the picture. Absent: of classes that are not in "
@@ -61,46 +64,36 @@ class Confidences:
         return (ABSENT if known else SWAPPED, SILENCE)
 
 
-@torch.inference_mode()
 def confidences(
-    model: SCAV, scenes: Sequence[Scene], grid: Grid, *, tick: Callable[[int], None] | None = None
+    network: Network,
+    scenes: Sequence[Scene],
+    names: Sequence[str],
+    grid: Grid,
+    *,
+    tick: Callable[[int, int], None] | None = None,
 ) -> Confidences:
-    """Ask a model about every scene with its own sound, with wrong ones and in silence; pictures are encoded once.
+    """Ask a network about every scene with its own sound, with wrong ones and in silence.
 
     Args:
-        model: In eval mode.
+        network: In eval mode.
         scenes: At least two.
+        names: Their names.
         grid: Rows and columns of frames in the pictures.
-        tick: Called with the number of scenes of each finished batch.
+        tick: Called with the number of scenes done and that of all.
 
     Raises:
         DataError: There are fewer than two scenes.
     """
-    count = len(scenes)
-    if count < 2:
-        raise DataError(f"{count} scenes are too few to calibrate on.", "Give at least 2, preferably some hundred.")
-    knows = isinstance(scenes, KnowsSeenKinds)
-    kinds = [scenes.seen_kinds(number) for number in range(count)] if isinstance(scenes, KnowsSeenKinds) else []
-    absent: list[int | None] = absent_partners(kinds) if knows else [None] * count
-    device = next(model.parameters()).device
-    found: dict[str, list[Values]] = {kind: [] for kind in (OWN, ABSENT, SWAPPED, SILENCE)}
-    for numbers, group in same_size(scenes):
-        batch = scene_batch(group, device, model_scale(model, group[0], grid))
-        features = model.features(batch)
-        lacking = np.array([absent[number] is None for number in numbers])
-        others = {
-            OWN: batch.mixture,
-            ABSENT: _mixtures(scenes, [number if (other := absent[number]) is None else other for number in numbers]),
-            SWAPPED: _mixtures(scenes, [partner(number, count) for number in numbers]),
-            SILENCE: torch.zeros_like(batch.mixture),
-        }
-        for kind, sound in others.items():
-            sure = model.localise(Batch(sound.to(device), features=features)).confidence.double().cpu().numpy()
-            found[kind].append(np.where((kind == ABSENT) & lacking[:, None], np.nan, sure))
-        if tick is not None:
-            tick(len(group))
-    columns = {kind: np.concatenate(parts) for kind, parts in found.items()}
-    return Confidences(columns.pop(OWN), columns)
+    if len(scenes) < 2:
+        raise DataError(
+            f"{len(scenes)} scenes are too few to calibrate on.", "Give at least 2, preferably some hundred."
+        )
+    rows = {kind: Row("model", control) for kind, control in _CONTROLS.items()}
+    asked = NetworkAnswerer("model", network, grid, rows=list(rows.values()))
+    found = evaluate(scenes, names, [asked], find_preset("scav"), grid, measures=("light",), tick=tick)
+    sure = {kind: found.scores[row].sure for kind, row in rows.items()}
+    own = sure.pop(OWN)
+    return Confidences(own, {kind: each if each.size else np.full_like(own, np.nan) for kind, each in sure.items()})
 
 
 def choose_threshold(found: Confidences) -> float:
@@ -146,10 +139,6 @@ class Calibration:
     false_alarms: dict[str, Interval]
     auroc: dict[str, float]
 
-    def as_facts(self) -> dict[str, Any]:
-        """As JSON values, for the model's file."""
-        return asdict(self)
-
 
 def calibrate(chosen: Confidences, reported: Confidences, chosen_on: str, reported_on: str) -> Calibration:
     """Choose the threshold on some scenes and report its rates on others."""
@@ -174,28 +163,32 @@ def _calibration(
         shares: Values = (values[known] >= used[known, None]).mean(1)
         return shares
 
-    alarms = {kind: lit(values) for kind, values in reported.wrong.items()}
+    asked = {kind: values for kind, values in reported.wrong.items() if not np.isnan(values[:, 0]).all()}
     return Calibration(
         threshold,
         chosen_on,
         reported_on,
         mean_interval(1 - lit(reported.own)),
-        {kind: mean_interval(shares) for kind, shares in alarms.items() if len(shares)},
-        {
-            kind: auroc(reported.own.ravel(), reported.wrong[kind][~np.isnan(reported.wrong[kind])])
-            for kind, shares in alarms.items()
-            if len(shares)
-        },
+        {kind: mean_interval(lit(values)) for kind, values in asked.items()},
+        {kind: auroc(reported.own.ravel(), values[~np.isnan(values)]) for kind, values in asked.items()},
     )
+
+
+def calibration_results(result: Calibration, found: Confidences) -> Report:
+    """The rates, and misses and false alarms against every threshold."""
+    thresholds, curves = error_curve(found)
+    values = {
+        "calibration": asdict(result),
+        "curves": {"threshold": thresholds.tolist(), **{name: curve.tolist() for name, curve in curves.items()}},
+    }
+    figure = {"calibration": lambda: _error_figure(thresholds, curves, result.least_confidence)}
+    return Report([calibration_table(result)], values, figure)
 
 
 def calibration_table(found: Calibration) -> Table:
     """The rates in words and numbers."""
-    rows = [(OWN, "miss", share(found.miss), "-")]
-    rows += [
-        (kind, "false alarm", share(rate), f"{100 * found.auroc[kind]:.1f}")
-        for kind, rate in found.false_alarms.items()
-    ]
+    alarms = found.false_alarms.items()
+    lines = [(kind, "false alarm", percent(rate), f"{100 * found.auroc[kind]:.1f}") for kind, rate in alarms]
     chosen = (
         f"A source counts as sounding from a confidence of {found.least_confidence:.3f}, chosen on {found.chosen_on} "
         "where misses and false alarms are as frequent."
@@ -204,12 +197,8 @@ def calibration_table(found: Calibration) -> Table:
         f"Share of maps (%) on {found.reported_on}. Intervals: 95 %, bootstrap over scenes. AUROC: of the confidence "
         "against that with the scene's own sound; 50 is chance."
     )
-    notes = (chosen, reported, _HEARD)
-    return Table("Sounding or not", ("heard", "rate", "share", "AUROC"), tuple(rows), notes)
-
-
-def _mixtures(scenes: Sequence[Scene], numbers: Sequence[int]) -> torch.Tensor:
-    return torch.from_numpy(np.stack([scenes[number].mixture for number in numbers]))
+    rows = ((OWN, "miss", percent(found.miss), "-"), *lines)
+    return Table("Sounding or not", ("heard", "rate", "share", "AUROC"), rows, (chosen, reported, _HEARD))
 
 
 def error_curve(found: Confidences) -> tuple[Values, dict[str, Values]]:
@@ -220,3 +209,15 @@ def error_curve(found: Confidences) -> tuple[Values, dict[str, Values]]:
         if not np.isnan(values).all():
             curves[f"false alarm, {kind}"] = 1 - _below(values, thresholds)
     return thresholds, curves
+
+
+def _error_figure(thresholds: Values, curves: dict[str, Values], chosen: float) -> Figure:
+    """Misses and false alarms against the least confidence, in percent; dashed, the one that was chosen."""
+    figure = new_figure(7, 4)
+    place = figure.subplots()
+    for (name, curve), colour in zip(curves.items(), (FIRST, SECOND, "#5b8c5a", GREY), strict=False):
+        place.plot(thresholds, 100 * curve, color=colour, label=name)
+    place.axvline(chosen, ls="--", lw=1, color="black")
+    place.set(xlabel="least confidence", ylabel="share of maps (%)", xlim=(0, 1), ylim=(0, 100))
+    place.legend(fontsize=8)
+    return figure

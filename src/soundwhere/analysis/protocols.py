@@ -6,7 +6,8 @@ just the share of the box that the object fills.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -14,22 +15,31 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
+from soundwhere.analysis.report import FIRST, GREY, SCENES, Report, margins, rows_with_intervals
 from soundwhere.data.selection import KnowsMaskKinds
 from soundwhere.data.synthetic.world import boxes
 from soundwhere.errors import DataError
-from soundwhere.evaluation.evaluate import same_size
-from soundwhere.metrics.baselines import constant_pair, random_smooth
+from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer, alike
+from soundwhere.evaluation.constant import Blobs
+from soundwhere.evaluation.page import new_figure
+from soundwhere.evaluation.reading import views
+from soundwhere.evaluation.rows import Row
+from soundwhere.evaluation.summary import as_json
+from soundwhere.metrics.bootstrap import intervals
 from soundwhere.metrics.listening import mean_interval
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.presets import PRESETS, find_preset, score, upsample
+from soundwhere.metrics.report import Cell, Table, figure_name, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from soundwhere.evaluation.probes import Method
+    from soundwhere.evaluation.answerers import Method
+    from soundwhere.evaluation.reading import View
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
     from soundwhere.types import Masks, Scene
@@ -38,7 +48,11 @@ if TYPE_CHECKING:
 
 EDGES: Final = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 """Borders of the bins of the fill ratio."""
-CONSTANT, RANDOM = "constant pair", "random smooth maps"
+CONSTANT: Final = Row(answer="constant pair")
+_FILL = (
+    "Mean IoU in percent. Fill ratio: share of its tightest box that an object covers, which is also the IoU of its "
+    "true mask against that box. Gain: IoU by box minus IoU by mask. Intervals: 95 %, bootstrap over objects."
+)
 
 
 @dataclass(frozen=True)
@@ -84,9 +98,9 @@ def compare_protocols(
     single_frames: Method | None = None,
     masks: bool = True,
     sigma_px: float = 70.0,
-    tick: Callable[[int], None] | None = None,
+    tick: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Score one answer as every preset does, beside a constant pair and random maps; scenes are read once.
+    """Score one answer as every preset does, beside a constant pair and random maps.
 
     Args:
         method: Answers with maps of the whole picture.
@@ -95,44 +109,43 @@ def compare_protocols(
         single_frames: The same, called on single frames, for presets that do so; else these score the whole picture's.
         masks: Whether the truth was annotated as masks, which boxes can be compared with.
         sigma_px: Width of the constant pair's Gaussians.
-        tick: Called with the number of scenes of each finished batch.
+        tick: Called with the number of scenes done and that of all.
 
     Raises:
         DataError: No scene has a source.
     """
-    label = method.label
-    presets: dict[str, dict[str, list[PairScores]]] = {
-        name: {answer: [] for answer in (label, CONSTANT, RANDOM)} for name in PRESETS
-    }
+    own = Row(method.label)
+    input_free = InputFreeAnswerer({CONSTANT: Blobs((1, 2), (0, 1), sigma_px)}, 2, [RANDOM])
+    pairs: dict[tuple[str, str], list[PairScores]] = defaultdict(list)
     fills: list[Values] = []
-    ious: dict[str, tuple[list[Values], list[Values]]] = {answer: ([], []) for answer in (label, CONSTANT)}
-    for numbers, group in same_size(scenes):
-        truth = torch.from_numpy(np.stack([scene.masks for scene in group]))
-        if truth.any():
-            places = torch.tensor(numbers)
-            called = {"picture": method.own(group)}
-            called["single-frames"] = single_frames.own(group) if single_frames else called["picture"]
-            fixed = _input_free(truth, numbers, sigma_px)
-            for name, preset in PRESETS.items():
-                for answer, maps in {label: called[preset.call], **fixed}.items():
-                    presets[name][answer].append(score(maps, truth, preset, grid, places))
-            if masks:
-                fill, boxed = box_truth(truth.numpy())
-                human = np.concatenate([_human(scenes, *each) for each in zip(numbers, group, strict=True)])
-                fills.append(fill[human])
-                for answer, maps in {label: called["picture"], CONSTANT: fixed[CONSTANT]}.items():
-                    for found, target in zip(ious[answer], (truth, boxed), strict=True):
-                        found.append(_overlaps(maps, target)[human])
-        if tick is not None:
-            tick(len(group))
-    if not presets["scav"][label]:
+    ious: dict[tuple[str, str], list[Values]] = defaultdict(list)
+    for view in views(scenes, alike=alike([method]), tick=tick):
+        if not view.truth.any():
+            continue
+        answers = {row: answer.maps for row, answer in input_free.answer(view).items()}
+        called = {"picture": method.answer(view)[own].maps}
+        called["single-frames"] = single_frames.answer(view)[own].maps if single_frames else called["picture"]
+        for name, preset in PRESETS.items():
+            for row, maps in {own: called[preset.call], **answers}.items():
+                pairs[name, str(row)].append(score(maps, view.truth, preset, grid, torch.tensor(view.numbers)))
+        if masks:
+            fill, boxed = box_truth(view.truth.numpy())
+            human = _human(scenes, view)
+            fills.append(fill[human])
+            for row, maps in {own: called["picture"], CONSTANT: answers[CONSTANT]}.items():
+                for truth, target in {"mask": view.truth, "box": boxed}.items():
+                    ious[truth, str(row)].append(_overlaps(maps, target)[human])
+    if not pairs:
         raise DataError("No scene has a source to score.", "Choose a benchmark with sounding objects.")
+    presets: dict[str, dict[str, PairScores]] = {name: {} for name in PRESETS}
+    for (name, answer), parts in pairs.items():
+        presets[name][answer] = concatenate(parts)
     filled = np.concatenate(fills) if fills else np.empty(0)
-    by_mask, by_box = ({a: np.concatenate(found[i]) for a, found in ious.items() if found[i]} for i in range(2))
-    return Comparison(
-        {name: {answer: concatenate(parts) for answer, parts in rows.items()} for name, rows in presets.items()},
-        BoxedObjects(filled, by_mask, by_box) if len(filled) else None,
+    by_mask, by_box = (
+        {answer: np.concatenate(found) for (truth, answer), found in ious.items() if truth == each}
+        for each in ("mask", "box")
     )
+    return Comparison(presets, BoxedObjects(filled, by_mask, by_box) if len(filled) else None)
 
 
 def box_truth(masks: Masks) -> tuple[Values, Tensor]:
@@ -181,31 +194,115 @@ def fill_curve(objects: BoxedObjects, edges: Sequence[float] = EDGES) -> list[Bi
         if inside.any():
             by_mask = {answer: values[inside] for answer, values in objects.by_mask.items()}
             by_box = {answer: values[inside] for answer, values in objects.by_box.items()}
-            bins.append(
-                Bin(
-                    low,
-                    high,
-                    int(inside.sum()),
-                    float(objects.fill[inside].mean()),
-                    {answer: mean_interval(values) for answer, values in by_mask.items()},
-                    {answer: mean_interval(values) for answer, values in by_box.items()},
-                    {answer: mean_interval(by_box[answer] - by_mask[answer]) for answer in by_mask},
-                )
+            gain = {answer: by_box[answer] - by_mask[answer] for answer in by_mask}
+            means = (
+                {answer: mean_interval(values) for answer, values in each.items()} for each in (by_mask, by_box, gain)
             )
+            bins.append(Bin(low, high, int(inside.sum()), float(objects.fill[inside].mean()), *means))
     return bins
 
 
-def _input_free(truth: Tensor, numbers: Sequence[int], sigma_px: float) -> dict[str, Tensor]:
-    height, width = truth.shape[-2:]
-    random = torch.stack([random_smooth(height, width, seed=number) for number in numbers])
-    return {CONSTANT: constant_pair(height, width, sigma_px).expand(len(truth), -1, -1, -1), RANDOM: random}
+def protocols_results(comparison: Comparison) -> Report:
+    """Every preset side by side, and boxes against masks."""
+    scored = {
+        name: {answer: intervals(pairs, PRESETS[name].levels, PRESETS[name].meaning) for answer, pairs in rows.items()}
+        for name, rows in comparison.presets.items()
+    }
+    columns = ("cap", "ciou@0.1", "ciou@0.3", "ciou@0.5", "auc", "mean_iou")
+    lines = tuple(
+        ("" if number else name, answer, *(percent(figures.get(column)) for column in columns))
+        for name, answers in scored.items()
+        for number, (answer, figures) in enumerate(answers.items())
+    )
+    notes = (
+        f"In percent; a dash where a preset reports no such figure. {SCENES}",
+        *(f"- {name}: {_rules(name)}" for name in scored),
+    )
+    head = ("preset", "answer", *map(figure_name, columns))
+    values = {
+        "presets": {
+            name: {"choices": asdict(PRESETS[name]), "figures": as_json(answers)} for name, answers in scored.items()
+        }
+    }
+    shown = {
+        name: {answer: figures["mean_iou"] for answer, figures in answers.items()} for name, answers in scored.items()
+    }
+    title, axis = "The same maps under every preset", "mean IoU (%)"
+    report = Report(
+        [Table("One answer under every preset", head, lines, notes)],
+        values,
+        {"protocols": lambda: rows_with_intervals(shown, title, axis)},
+    )
+    if comparison.boxed is not None:
+        _add_boxes(report, comparison.boxed)
+    return report
 
 
-def _human(scenes: Sequence[Scene], number: int, scene: Scene) -> NDArray[np.bool_]:
-    """Which of a scene's masks that are not empty were drawn by people, or all where nobody says."""
-    kinds = scenes.mask_kinds(number) if isinstance(scenes, KnowsMaskKinds) else ()
-    drawn = np.array([kind == "human" for kind in kinds] if kinds else [True] * len(scene.masks), dtype=np.bool_)
-    return drawn[scene.masks.any((1, 2))]
+def _add_boxes(report: Report, objects: BoxedObjects) -> None:
+    bins = fill_curve(objects)
+    answers = list(objects.by_mask)
+    lines: list[tuple[Cell | str, ...]] = [
+        (
+            f"{one.low:g} to {one.high:g}",
+            str(one.count),
+            f"{100 * one.perfect:.1f}",
+            f"{100 * (1 - one.perfect):.1f}",
+            *(cell for answer in answers for cell in (percent(one.by_mask[answer]), percent(one.gain[answer]))),
+        )
+        for one in bins
+    ]
+    failing = {level: float((objects.fill < level).mean()) for level in (0.3, 0.5)}
+    correlations = {answer: objects.rank_correlation(answer) for answer in answers}
+    scored = (f"{answer}{how}" for answer in answers for how in (" by mask", ", gain by box"))
+    head = ("fill ratio", "objects", "true mask by box", "lost", *scored)
+    fails = " and ".join(f"CIoU@{level:g} on {100 * value:.1f} %" for level, value in failing.items())
+    ranks = ", ".join(f"{a} {'-' if c is None else format(c, '+.2f')}" for a, c in correlations.items())
+    counted = f"{len(objects.fill)} objects, mean fill ratio {100 * objects.fill.mean():.1f} %."
+    notes = (
+        _FILL,
+        f"{counted} Scored by box, true masks fail {fails}.",
+        f"Rank correlation of fill ratio and gain: {ranks}.",
+    )
+    report.tables.append(Table("IoU lost to the box", head, tuple(lines), notes))
+    report.values["boxes"] = {
+        "objects": len(objects.fill),
+        "mean_fill": float(objects.fill.mean()),
+        "true_mask_fails": {f"ciou@{level:g}": value for level, value in failing.items()},
+        "rank_correlation": correlations,
+        "bins": [asdict(one) for one in bins],
+        "fill": np.round(objects.fill, 4).tolist(),
+    }
+    report.figures["boxes"] = lambda: _fill_figure(bins, answers, objects.fill)
+
+
+def _fill_figure(bins: Sequence[Bin], answers: Sequence[str], fill: Values) -> Figure:
+    """IoU against the fill ratio: a perfect mask under boxes, and each answer under masks and under boxes."""
+    figure = new_figure(11, 4)
+    curve, histogram = figure.subplots(1, 2, width_ratios=(3, 1))
+    centres = [one.perfect for one in bins]
+    curve.plot([0, 1], [0, 1], color="black", lw=1, label="true mask, scored by box")
+    curve.plot([0, 1], [1, 1], color="black", lw=1, ls=":", label="true mask, scored by mask")
+    for answer, colour in zip(answers, (FIRST, GREY), strict=False):
+        for scored, style in (("by_mask", ":"), ("by_box", "-")):
+            cells = [getattr(one, scored)[answer] for one in bins]
+            words = f"{answer}, scored {scored.replace('_', ' ')}"
+            values = [cell.value for cell in cells]
+            curve.errorbar(centres, values, yerr=margins(cells), fmt="o" + style, ms=4, color=colour, label=words)
+    curve.set(xlabel="share of its box that an object fills", ylabel="IoU", xlim=(0, 1), ylim=(0, 1.03))
+    curve.legend(fontsize=8, loc="upper left")
+    histogram.hist(fill, bins=np.linspace(0, 1, 21).tolist(), color=GREY)
+    histogram.set(xlabel="fill ratio", ylabel="objects", xlim=(0, 1))
+    return figure
+
+
+def _human(scenes: Sequence[Scene], view: View) -> NDArray[np.bool_]:
+    """Which of a view's masks that are not empty were drawn by people, or all where nobody says."""
+    drawn = []
+    for number, scene in zip(view.numbers, view.scenes, strict=True):
+        kinds = scenes.mask_kinds(number) if isinstance(scenes, KnowsMaskKinds) else ()
+        own = np.array([kind == "human" for kind in kinds] or [True] * len(scene.masks), dtype=np.bool_)
+        drawn.append(own[scene.masks.any((1, 2))])
+    return np.concatenate(drawn)
 
 
 def _overlaps(maps: Tensor, truth: Tensor) -> Values:
@@ -214,3 +311,9 @@ def _overlaps(maps: Tensor, truth: Tensor) -> Values:
     pairs = score(upsample(maps, (truth.shape[-2], truth.shape[-1]), preset), truth, preset)
     values: Values = pairs.iou.numpy()
     return values
+
+
+def _rules(name: str) -> str:
+    preset = PRESETS[name]
+    called = "" if preset.call == "picture" else ", called on single frames"
+    return f"{preset.origin}: {preset.domain}{called}, {preset.rule}, {preset.matching} matching. {preset.note}".strip()

@@ -3,67 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.special import expit
 
+from soundwhere.analysis.report import SCENES
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.listening import mean_interval
+from soundwhere.metrics.report import Table, figures_table, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
-    from soundwhere.analysis.convergence import Observations
-
     Values = NDArray[np.float64]
+    Wins = NDArray[np.bool_]
 
-_DRAWS: Final = 500
-_RIDGE: Final = 1.0  # keeps the odds finite where a predictor decides every scene
 AUDIBLE_DB: Final = 0.5
 DB_STEP: Final = 6.0
 """Odds of the louder source are given per this many decibels."""
+_DRAWS: Final = 500
+_RIDGE: Final = 1.0  # keeps the odds finite where a predictor decides every scene
+_ODDS = (
+    f"How often (%) the louder (by more than {AUDIBLE_DB:g} dB), the larger and the left source is dominant; and what "
+    f"its odds are multiplied by if it is {DB_STEP:g} dB louder, twice as large, left instead of right, all else equal "
+    f"(logistic regression with a weak ridge). {SCENES}"
+)
+_AGREE = (
+    "Share of scenes (%) with the same dominant source; chance: if each chose left as often as it does, but "
+    f"independently. {SCENES}"
+)
 
 
-@dataclass(frozen=True)
-class Predictors:
-    """What goes with winning; None where scenes do not differ in it.
-
-    Attributes:
-        louder: How often the louder source wins, where levels differ by more than 0.5 dB.
-        larger: How often the larger source wins.
-        left: How often the left source wins.
-        odds_louder: By what the odds of winning are multiplied for a source 6 dB louder, all else equal.
-        odds_larger: The same for twice the area.
-        odds_left: The same for being left instead of right.
-    """
-
-    louder: Interval | None
-    larger: Interval | None
-    left: Interval
-    odds_louder: Interval | None
-    odds_larger: Interval | None
-    odds_left: Interval
-
-
-def predict(observations: Observations, answer: str, seed: int = 0) -> Predictors:
+def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> dict[str, Interval | None]:
     """Win rates and a logistic regression of "the left source wins" on level and size, the intercept being the side.
 
     Args:
-        observations: Who answered what.
-        answer: Whose dominant source.
+        wins: Whether the left source is the dominant one, shape (N,).
+        level_db: Level of the left source above the right one, shape (N,); NaN where that is unknown.
+        doublings: log2 of the left source's area over the right one's, shape (N,).
         seed: Of the bootstrap over scenes.
+
+    Returns:
+        `louder` (where levels differ by more than 0.5 dB), `larger`, `left`: how often such a source wins;
+        `odds_louder`, `odds_larger`, `odds_left`: by what the odds of winning are multiplied for a source 6 dB louder,
+        of twice the area, left instead of right, all else equal. None where scenes do not differ in it.
     """
-    wins = observations.left_wins(answer)
-    level, doublings = observations.level_db, observations.doublings
-    heard = np.abs(np.nan_to_num(level)) > AUDIBLE_DB
-    sized = doublings != 0
+    level = np.nan_to_num(level_db)
+    heard, sized = np.abs(level) > AUDIBLE_DB, doublings != 0
     columns = {"left": np.ones(len(wins))}
-    if heard.any():
-        columns["louder"] = np.nan_to_num(level) / DB_STEP
-    if sized.any():
-        columns["larger"] = doublings
+    columns |= {"louder": level / DB_STEP} if heard.any() else {}
+    columns |= {"larger": doublings} if sized.any() else {}
     table = np.stack(list(columns.values()), axis=1)
     rng = np.random.default_rng(seed)
     rows = [rng.integers(len(wins), size=len(wins)) for _ in range(_DRAWS)]
@@ -74,21 +66,19 @@ def predict(observations: Observations, answer: str, seed: int = 0) -> Predictor
         for name, *each in zip(columns, np.exp(logistic(table, wins)), low, high, strict=True)
     }
 
-    def rate(favoured: NDArray[np.bool_], among: NDArray[np.bool_]) -> Interval | None:
+    def rate(favoured: Wins, among: Wins) -> Interval | None:
         same = (wins == favoured)[among]
         return mean_interval(same.astype(np.float64), seed=seed) if len(same) else None
 
-    return Predictors(
-        rate(np.nan_to_num(level) > 0, heard),
-        rate(doublings > 0, sized),
-        mean_interval(wins.astype(np.float64), seed=seed),
-        odds.get("louder"),
-        odds.get("larger"),
-        odds["left"],
-    )
+    return {
+        "louder": rate(level > 0, heard),
+        "larger": rate(doublings > 0, sized),
+        "left": mean_interval(wins.astype(np.float64), seed=seed),
+        **{f"odds_{name}": odds.get(name) for name in ("louder", "larger", "left")},
+    }
 
 
-def logistic(table: Values, outcome: NDArray[np.bool_]) -> Values:
+def logistic(table: Values, outcome: Wins) -> Values:
     """Coefficients (C,) of the logistic regression of an outcome (N,) on a table (N, C), with a weak ridge."""
     weights = np.zeros(table.shape[1])
     for _ in range(50):
@@ -121,16 +111,32 @@ class Agreement:
     kappa: float | None
 
 
-def agreements(observations: Observations, seed: int = 0) -> list[Agreement]:
-    """Every pair of answers, in the order of the answers."""
-    wins = {name: observations.left_wins(name) for name in observations.pairs}
-    return [agreement(a, b, wins[a], wins[b], seed) for a, b in combinations(wins, 2)]
-
-
-def agreement(first: str, second: str, wins: NDArray[np.bool_], others: NDArray[np.bool_], seed: int = 0) -> Agreement:
+def agreement(first: str, second: str, wins: Wins, others: Wins, seed: int = 0) -> Agreement:
     """The agreement of two lists of winners, shape (N,) each."""
     share = mean_interval((wins == others).astype(np.float64), seed=seed)
     p, q = float(wins.mean()), float(others.mean())
     chance = p * q + (1 - p) * (1 - q)
     kappa = None if chance == 1 else (share.value - chance) / (1 - chance)
     return Agreement(first, second, share, chance, kappa)
+
+
+def predictor_table(predictors: Mapping[str, Mapping[str, Interval | None]]) -> Table:
+    """What predicts which source wins."""
+    rates = {name: f"{name} wins" for name in ("louder", "larger", "left")}
+    odds = {f"odds_{name}": f"odds, {name}" for name in rates}
+    rows = {answer: {**found, **{key: plain(found[key]) for key in odds}} for answer, found in predictors.items()}
+    return figures_table("What predicts which source wins", rows, {**rates, **odds}, _ODDS)
+
+
+def agreement_table(agreed: Sequence[Agreement]) -> Table:
+    """Whether the same source wins."""
+    rows = {
+        f"{each.first} / {each.second}": {
+            "share": each.share,
+            "chance": f"{100 * each.chance:.1f}",
+            "kappa": "-" if each.kappa is None else f"{each.kappa:.2f}",
+        }
+        for each in agreed
+    }
+    columns = {"share": "agree", "chance": "chance", "kappa": "kappa"}
+    return figures_table("Whether the same source wins", rows, columns, _AGREE, first="answers")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import unquote
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from soundwhere import __version__
@@ -21,9 +21,14 @@ from soundwhere.annotate.masking import Ahead, Masker
 from soundwhere.annotate.store import LEASE_S, Task
 from soundwhere.data.annotation.rle import encode_rle
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.web import LOOPBACK, Guard, make_application
+from soundwhere.web.addresses import LOOPBACK, listen, page_addresses
+from soundwhere.web.application import Json, Number, Text, make_application
+from soundwhere.web.connections import make_server
+from soundwhere.web.guard import Guard
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from soundwhere.annotate.project import Project
     from soundwhere.annotate.segmenter.protocol import Segmenter
 
@@ -36,24 +41,24 @@ _LONGEST_REASON: Final = 500
 class Decision(BaseModel):
     """What the page sends for every decision."""
 
-    kind: str = Field(max_length=20)
-    base: int
-    request: str = Field(min_length=8, max_length=64)
+    kind: Text = Field(max_length=20)
+    base: Number
+    request: Text = Field(min_length=8, max_length=64)
     prompts: dict[str, Any] | None = None
-    reason: str = Field(default="", max_length=_LONGEST_REASON)
+    reason: Text = Field(default="", max_length=_LONGEST_REASON)
 
 
 class Filter(BaseModel):
     """Which tasks are wanted: of a class, in a state (`open`, `all`, `review` or one of the states)."""
 
-    kind: str = ""
-    state: str = "open"
+    kind: Text = ""
+    state: Text = "open"
 
 
 class Step(Filter):
     """From which task to go on, or back."""
 
-    after: int = 0
+    after: Number = 0
     back: bool = False
 
 
@@ -99,7 +104,7 @@ def _add_reading(app: FastAPI, masker: Masker) -> None:
         kinds = sorted({frame.kind for frame in store.frames()})
         return {
             "annotator": annotator,
-            "project": project.root.resolve().name,
+            "project": project.root.resolve().name.encode(errors="replace").decode(),
             "version": __version__,
             "segmenter": masker.segmenter.name,
             "kinds": kinds,
@@ -132,18 +137,18 @@ def _add_reading(app: FastAPI, masker: Masker) -> None:
         ]
 
     @app.get("/api/frames/{number}/picture")
-    def picture(annotator: Annotator, number: int) -> FileResponse:
+    def picture(annotator: Annotator, number: Number) -> FileResponse:
         return FileResponse(project.picture_path(store.frame(number)))
 
     @app.get("/api/frames/{number}/sound")
-    def sound(annotator: Annotator, number: int) -> FileResponse:
+    def sound(annotator: Annotator, number: Number) -> FileResponse:
         path = project.sound_path(store.frame(number))
         if path is None:
             raise HTTPException(404, "This frame has no sound.")
         return FileResponse(path, media_type="audio/wav")
 
     @app.get("/api/frames/{number}/candidates")
-    def candidates(annotator: Annotator, number: int) -> list[list[dict[str, Any]]]:
+    def candidates(annotator: Annotator, number: Number) -> list[list[dict[str, Any]]]:
         return masker.candidates(store.frame(number))
 
 
@@ -151,7 +156,7 @@ def _add_working(app: FastAPI, masker: Masker) -> None:
     store = masker.project.store
 
     @app.post("/api/tasks/{number}/open")
-    def open_task(annotator: Annotator, number: int) -> dict[str, Any]:
+    def open_task(annotator: Annotator, number: Number) -> dict[str, Any]:
         store.task(number)
         holder = ""
         try:
@@ -176,16 +181,16 @@ def _add_working(app: FastAPI, masker: Masker) -> None:
         return {"none": True}
 
     @app.post("/api/tasks/{number}/renew")
-    def renew(annotator: Annotator, number: int) -> dict[str, float]:
+    def renew(annotator: Annotator, number: Number) -> dict[str, float]:
         return {"until": store.lease(number, annotator)}
 
     @app.post("/api/tasks/{number}/release")
-    def release(annotator: Annotator, number: int) -> dict[str, bool]:
+    def release(annotator: Annotator, number: Number) -> dict[str, bool]:
         store.release(number, annotator)
         return {"released": True}
 
     @app.post("/api/tasks/{number}/decisions")
-    def decide(annotator: Annotator, number: int, decision: Decision) -> JSONResponse:
+    def decide(annotator: Annotator, number: Number, decision: Decision) -> Json:
         try:
             body = {} if store.find(decision.request) else _body(masker, number, decision)
             event = store.append(
@@ -199,8 +204,8 @@ def _add_working(app: FastAPI, masker: Masker) -> None:
             )
         except ConflictError as error:
             answer = {"error": error.message, "remedy": error.remedy, "view": view(masker, number)}
-            return JSONResponse(answer, 409)
-        return JSONResponse({"saved": event.number, "view": view(masker, number)})
+            return Json(answer, 409)
+        return Json({"saved": event.number, "view": view(masker, number)})
 
 
 def view(masker: Masker, number: int, holder: str = "") -> dict[str, Any]:
@@ -234,7 +239,7 @@ def view(masker: Masker, number: int, holder: str = "") -> dict[str, Any]:
     }
 
 
-def _body(masker: Masker, number: int, decision: Decision) -> dict[str, Any]:
+def _body(masker: Masker, number: Number, decision: Decision) -> dict[str, Any]:
     """What is stored with a decision; the mask of an object is computed here, from prompts that were stored before."""
     store = masker.project.store
     frame = store.frame(store.task(number).frame)
@@ -287,17 +292,30 @@ def _prepare(app: FastAPI, masker: Masker, later: list[Task]) -> None:
     app.state.ahead.want([masker.project.store.frame(frame) for frame in frames])
 
 
-def serve(project: Project, segmenter: Segmenter, host: str = "127.0.0.1", port: int = 8765) -> None:
-    """Serve until Ctrl-C.
+def serve(
+    project: Project,
+    segmenter: Segmenter,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    ready: Callable[[list[str]], None] = print,
+) -> None:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Args:
+        project: What is annotated.
+        segmenter: What makes masks.
+        host: Address to serve on.
+        port: Port; 0 for any that is free.
+        ready: Called with the addresses of the page once the port is taken: for this machine, then for others.
 
     Raises:
-        ConfigError: It would be reachable from other machines without a token.
+        ConfigError: The port cannot be used, or others could come in without a token.
     """
-    import uvicorn
-
     hosts = allowed_hosts(project, host)
-    app = make_app(project, segmenter, hosts, tokens=host not in LOOPBACK)
-    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=3)
+    listener = listen(host, port)
+    server = make_server(make_app(project, segmenter, hosts, tokens=host not in LOOPBACK))
+    ready(page_addresses(host, listener.getsockname()[1]))
+    server.run(sockets=[listener])
 
 
 def allowed_hosts(project: Project, host: str) -> frozenset[str]:

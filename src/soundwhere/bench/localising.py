@@ -21,7 +21,7 @@ from soundwhere.inference.ahead import spread
 from soundwhere.inference.chunks import chunks
 from soundwhere.inference.writers import drawn_maps
 from soundwhere.media.audio import read_audio, window
-from soundwhere.media.draw import overlay
+from soundwhere.media.blend import HeatBlender
 from soundwhere.media.image import network_size, normalise, resize
 from soundwhere.media.writer import VideoWriter
 
@@ -79,9 +79,9 @@ def plain_loop(model: Network, path: Path, fps: float, hop_s: float) -> Tensor:
     sound, maps = read_audio(path), []
     for time_s, image in _plain_frames(path, fps):
         height, width, _ = image.shape
-        size = network_size(height, width, model.config.frame_px)
+        size = network_size(height, width, model.config.frame_px, model.stride_px)
         around = window(sound, int(time_s / hop_s + 0.5) * hop_s)
-        spectrogram = model.hear(torch.from_numpy(around)[None])
+        spectrogram = model.spectrogram(torch.from_numpy(around)[None])
         maps.append(model(normalise(resize(image, size))[None], spectrogram).similarity)
     return torch.cat(maps)
 
@@ -164,11 +164,12 @@ def _time_overlay(result: Result, target: Path) -> list[PartTime]:
     footage, (height, width) = result.footage, result.size
     seconds = {"decode again, at the full rate": 0.0, "draw": 0.0, "write": 0.0}
     fps = footage.own_fps
+    blender = HeatBlender()
     with VideoWriter(target, width, height, fps, audio_from=footage.sound) as video:
         times = [time.perf_counter()]
-        for frame in footage.frames(fps):
+        for time_s, frame in footage.planes(fps):
             times.append(time.perf_counter())
-            drawn = overlay(frame.image, drawn_maps(result, frame.time_s))
+            drawn = blender.blend(frame, drawn_maps(result, time_s))
             times.append(time.perf_counter())
             video.write(drawn)
             times.append(time.perf_counter())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
-from soundwhere.evaluation.evaluate import same_size, scene_batch
+from soundwhere.evaluation.reading import views
+from soundwhere.media.image import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +33,8 @@ def seam_difference(model: Network, scenes: Sequence[Scene]) -> list[float]:
         For each column of cells of a frame, counted from the seam outwards: mean ||whole - joined|| / mean ||whole||.
     """
     differences, norms = [], []
-    for _, group in same_size(scenes):
-        whole = scene_batch(group).image
-        assert whole is not None
+    for view in views(scenes):
+        whole = normalise(np.stack([scene.image for scene in view.scenes]))
         left, right = whole.chunk(2, dim=3)
         together = model.visual(whole)
         apart = torch.cat([model.visual(left), model.visual(right)], dim=3)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from soundwhere.analysis.theory import Setting
-from soundwhere.cli.ablation import Ablation, run_ablation
-from soundwhere.cli.calibration import Calibration, run_calibration
+from soundwhere.cli.analyse_scenes import Scored, settings_of, task_of
+from soundwhere.cli.analyse_training import Ablation, StageOne, ablation, stage_one
 from soundwhere.cli.options import named, parse, say
-from soundwhere.cli.scored import Scored, progress, require_matplotlib, settings_of, show, subject_of
-from soundwhere.cli.stage_one import StageOne, run_stage_one
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
+    from soundwhere.analysis.calibration import Confidences
     from soundwhere.analysis.convergence import Observations
-    from soundwhere.methods.scav.model import SCAV
+    from soundwhere.analysis.report import Report
+    from soundwhere.evaluation.task import Task
+    from soundwhere.methods.method import Network
 
 DESCRIPTION = """\
 Run one of the paper's analyses again. Tables are printed; with --out they are also written as Markdown, every number as
@@ -62,6 +63,19 @@ class Protocols(Scored):
 
 
 @dataclass(frozen=True)
+class Calibration(Scored):
+    """From which confidence on a source counts as sounding, and how often that is wrong."""
+
+    model: Annotated[str | None, named("MODEL")] = None
+    """A model: its name, its file, or the folder of a run."""
+    choose: Literal["val", "halves"] = "val"
+    """Choose the threshold on val and report on test, or (for a model that trained on val) within --split: each half by
+    the threshold of the other, the one that is kept on all."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+
+
+@dataclass(frozen=True)
 class Theory:
     """The appendix simulated: c1 and c2 over the steps, and which of its statements hold."""
 
@@ -83,158 +97,142 @@ Options = (
 def run(arguments: list[str]) -> int:
     """Run the command."""
     options: Any = parse(Options, arguments, "analyse", description=DESCRIPTION)  # type: ignore[arg-type]
-    if isinstance(options, Convergence):
-        _convergence(options)
-    elif isinstance(options, Protocols):
-        _protocols(options)
-    elif isinstance(options, Ablation):
-        run_ablation(options)
-    elif isinstance(options, StageOne):
-        run_stage_one(options)
-    elif isinstance(options, Calibration):
-        run_calibration(options)
-    else:
-        assert isinstance(options, Theory)
-        _theory(options)
+    if options.out is not None and not isinstance(options, StageOne):
+        from soundwhere.evaluation.page import new_figure
+
+        new_figure(1, 1)  # find out before the work that figures cannot be drawn
+    analyses = {
+        Convergence: ("convergence", _convergence),
+        Protocols: ("protocols", _protocols),
+        Ablation: ("ablation", ablation),
+        StageOne: ("stage-one", stage_one),
+        Calibration: ("calibration", _calibration),
+        Theory: ("theory", _theory),
+    }
+    name, analyse = analyses[type(options)]
+    report, settings = analyse(options)  # type: ignore[operator] # each takes its own options
+
+    from soundwhere.cli.terminal import print_tables, print_written
+
+    print_tables(report.tables)
+    if options.out is not None:
+        print_written(options.out, report.write(options.out, name, settings))
     return 0
 
 
-def _convergence(options: Convergence) -> None:
+def _convergence(options: Convergence) -> tuple[Report, dict[str, Any]]:
     if not options.gain_db >= 0:
         raise ConfigError(f"--gain-db is {options.gain_db:g}.", "It must be at least 0.")
-    require_matplotlib(options.out)
-
-    from soundwhere.analysis.convergence import kept_steps, observe
-    from soundwhere.analysis.plots import gap_over_steps, rows_with_intervals
-    from soundwhere.analysis.results import convergence_results, gap, steps_table
-    from soundwhere.evaluation.subject import model_label, unique_labels
-    from soundwhere.models.registry import load_model
-    from soundwhere.training.run import STAGE_ONE
+    from soundwhere.analysis.convergence import convergence_results, gap, kept_steps, observe
+    from soundwhere.cli.terminal import Bar
+    from soundwhere.evaluation.task import model_label, unique_labels
+    from soundwhere.methods.files import load_model
+    from soundwhere.training.run import stage_file
 
     steps = [] if options.run is None else kept_steps(options.run)
     files = options.model
     if not files and options.run is not None:
-        end = options.run / STAGE_ONE
+        end = options.run / stage_file("one")
         files = (str(end if end.is_file() else steps[-1][1]),)
     labels = unique_labels([model_label(file) for file in files])
-    models = {label: load_model(file) for label, file in zip(labels, files, strict=True)}
-    subject = subject_of(options, truths_only=not models)
+    networks = {label: load_model(file) for label, file in zip(labels, files, strict=True)}
+    task = task_of(options, truths_only=not networks)
 
-    def watch(asked: dict[str, SCAV], what: str, controls: bool = True) -> Observations:
-        with progress(what, len(subject.scenes)) as tick:
-            return observe(
-                asked,
-                subject.scenes,
-                grid=subject.benchmark.grid,
-                sigma_px=options.sigma_px,
-                gain_db=options.gain_db,
-                controls=controls,
-                tick=tick,
-            )
+    def watch(asked: dict[str, Network], what: str, controls: bool = True) -> Observations:
+        chosen = {name: getattr(options, name) for name in ("sigma_px", "gain_db")}
+        grid = task.benchmark.grid
+        with Bar(what, len(task.names), "scenes") as bar:
+            return observe(asked, task.scenes, task.names, grid=grid, controls=controls, tick=bar.update, **chosen)
 
-    observations = watch(models, "scoring")
-    tables, values = convergence_results(observations)
+    observations = watch(networks, "scoring")
     if options.run is not None and not steps:
         say(f"{options.run} kept no copies of its weights: train with --keep-every N to see the gap over the steps.")
-    curve = []
-    for step, path in steps:
-        pairs = watch({"stage 1": load_model(path)}, f"step {step}", controls=False).pairs["stage 1"]
-        curve.append((step, gap(pairs)))
-    if curve:
-        tables.append(steps_table(curve))
-        values["steps"] = [
-            {"step": step, **{row: {k: asdict(v) for k, v in cells.items()} for row, cells in figures.items()}}
-            for step, figures in curve
-        ]
-    figures = {}
-    if options.out is not None:
-        rows = {name: gap(pairs) for name, pairs in observations.pairs.items()}
-        shown = {
-            name: {source: row[source]["ciou@0.3"] for source in ("dominant", "second")} for name, row in rows.items()
-        }
-        figures["convergence"] = rows_with_intervals(shown, "Dominant and second source", "CIoU@0.3 (%)")
-        if curve:
-            figures["convergence-steps"] = gap_over_steps(curve)
-    settings = {**settings_of(options, subject), "model": list(files), "gain_db": options.gain_db}
-    show(options.out, "convergence", settings, tables, values, figures)
+    curve = [
+        (step, gap(watch({"kept": load_model(path)}, f"step {step}", controls=False).pairs["kept"]))
+        for step, path in steps
+    ]
+    settings = {**settings_of(options, task), "model": list(files), "gain_db": options.gain_db}
+    return convergence_results(observations, curve), settings
 
 
-def _protocols(options: Protocols) -> None:
+def _protocols(options: Protocols) -> tuple[Report, dict[str, Any]]:
     if (options.model is None) == (options.predictions is None):
         raise ConfigError("Either a model or predictions are compared.", "Give one of --model and --predictions.")
-    require_matplotlib(options.out)
-
-    from soundwhere.analysis.plots import fill_figure, rows_with_intervals
-    from soundwhere.analysis.protocols import compare_protocols
-    from soundwhere.analysis.results import protocols_results
+    from soundwhere.analysis.protocols import compare_protocols, protocols_results
+    from soundwhere.cli.terminal import Bar
+    from soundwhere.evaluation.answerers import FilesAnswerer, Method, NetworkAnswerer
     from soundwhere.evaluation.predictions import Predictions
-    from soundwhere.evaluation.probes import FilesProbe, Method, ModelProbe
-    from soundwhere.evaluation.subject import model_label
-    from soundwhere.metrics.bootstrap import intervals
-    from soundwhere.models.registry import load_model
+    from soundwhere.evaluation.rows import Row
+    from soundwhere.evaluation.task import model_label, told
+    from soundwhere.methods.files import load_model
 
     predictions = None if options.predictions is None else Predictions(options.predictions)
-    model = None if options.model is None else load_model(options.model)
-    subject = subject_of(options, predictions=predictions)
-    grid = subject.benchmark.grid
+    network = None if options.model is None else load_model(options.model)
+    task = task_of(options, predictions=predictions)
+    grid = task.benchmark.grid
     method: Method
     single: Method | None = None
-    if model is not None and options.model is not None:
-        label = model_label(options.model)
-        method = ModelProbe(label, model, grid)
-        single = ModelProbe(label, model, grid, single_frames=True)
+    if network is not None and options.model is not None:
+        label = told(model_label(options.model), network)
+        method = NetworkAnswerer(label, network, grid, rows=[Row(label)])
+        single = NetworkAnswerer(label, network, grid, rows=[Row(label)], single_frames=True)
     else:
         assert predictions is not None
-        method = FilesProbe(predictions.folder.resolve().name, predictions, subject.names)
+        method = FilesAnswerer(predictions.folder.resolve().name, predictions, task.names)
         say(
             "avgn calls a model on one frame at a time, which files of maps do not allow: the maps are cut into frames."
         )
-    with progress("scoring", len(subject.scenes)) as tick:
+    masks = task.benchmark.truth == "masks"
+    with Bar("scoring", len(task.names), "scenes") as bar:
         comparison = compare_protocols(
             method,
-            subject.scenes,
+            task.scenes,
             grid,
             single_frames=single,
-            masks=subject.benchmark.truth == "masks",
+            masks=masks,
             sigma_px=options.sigma_px,
-            tick=tick,
+            tick=bar.update,
         )
-    tables, values = protocols_results(comparison)
     if comparison.boxed is None:
         say(f"{options.benchmark} has no masks: boxes cannot be compared with them.")
-    figures = {}
-    if options.out is not None:
-        shown = {
-            name: {answer: intervals(pairs)["mean_iou"] for answer, pairs in rows.items()}
-            for name, rows in comparison.presets.items()
-        }
-        figures["protocols"] = rows_with_intervals(shown, "The same maps under every preset", "mean IoU (%)")
-        if comparison.boxed is not None:
-            from soundwhere.analysis.protocols import fill_curve
-
-            boxed = comparison.boxed
-            figures["boxes"] = fill_figure(fill_curve(boxed), list(boxed.by_mask), boxed.fill)
-    settings = {**settings_of(options, subject), "answer": options.model or str(options.predictions)}
-    show(options.out, "protocols", settings, tables, values, figures)
+    settings = {**settings_of(options, task), "answer": options.model or str(options.predictions)}
+    return protocols_results(comparison), settings
 
 
-def _theory(options: Theory) -> None:
-    require_matplotlib(options.out)
+def _calibration(options: Calibration) -> tuple[Report, dict[str, Any]]:
+    if options.model is None:
+        raise ConfigError("No model was given.", "Give one with --model.")
+    from soundwhere.analysis.calibration import calibrate, calibration_results, confidences, cross_calibrate
+    from soundwhere.cli.terminal import Bar
+    from soundwhere.distributed import initialise
+    from soundwhere.methods.files import load_model
 
-    from soundwhere.analysis.appendix import appendix_checks
-    from soundwhere.analysis.plots import theory_figures
-    from soundwhere.analysis.results import theory_results
-    from soundwhere.analysis.theory import VARIANTS, climb
+    network = load_model(options.model).to(initialise(options.device)).eval()
+    task = task_of(options)
+    if options.choose == "val" and (options.split != "test" or "split" not in task.benchmark.choices):
+        raise ConfigError(
+            f"{options.benchmark} (--split {options.split}) has no other split to choose the threshold on.",
+            "Report on --split test of a benchmark that has a val split, or choose by --choose halves.",
+        )
 
-    setting = options.setting
-    tables, values = theory_results(appendix_checks(setting))
-    for variant in VARIANTS:
-        path = climb(setting, variant)
-        values.setdefault("trajectories", {})[variant.name] = {
-            "c1": path.coefficients[:, 0].tolist(),
-            "c2": path.coefficients[:, 1].tolist(),
-            "mask_on_region_1": path.share.tolist(),
-            "selects": path.selects,
-        }
-    figures = {} if options.out is None else theory_figures(setting)
-    show(options.out, "theory", asdict(setting), tables, values, figures)
+    def ask(asked: Task, what: str) -> Confidences:
+        with Bar(what, len(asked.names), "scenes") as bar:
+            return confidences(network, asked.scenes, asked.names, asked.benchmark.grid, tick=bar.update)
+
+    found = ask(task, "asking")
+    where = f"{len(task.names)} scenes of {options.benchmark} {options.split}"
+    if options.choose == "val":
+        other = task_of(replace(options, split="val"))
+        chosen_on = f"{len(other.names)} scenes of {options.benchmark} val"
+        result = calibrate(ask(other, "asking val"), found, chosen_on, where)
+    else:
+        result = cross_calibrate(found, where)
+    say(f"least_confidence = {result.least_confidence:.4f}")
+    settings = {**settings_of(options, task), "model": options.model, "choose": options.choose}
+    return calibration_results(result, found), settings
+
+
+def _theory(options: Theory) -> tuple[Report, dict[str, Any]]:
+    from soundwhere.analysis.appendix import theory_results
+
+    return theory_results(options.setting), asdict(options.setting)

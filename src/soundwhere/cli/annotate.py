@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,6 @@ from urllib.parse import quote
 import tyro
 
 from soundwhere.cli.options import FLAG, named, parse
-from soundwhere.errors import MissingExtraError
 
 DESCRIPTION = """\
 Serve the page on which boxes become masks. Every decision is on the disk before the page says so; stop with Ctrl-C and
@@ -19,7 +19,7 @@ start again whenever you like.
 Examples:
   soundwhere benchmark init masks/ --manifest vggss.json --data clips/    make the project first
   soundwhere annotate masks/                                              on this machine, anyone with a name
-  soundwhere annotate masks/ --invite ann bob                             links with a token each
+  soundwhere annotate masks/ --invite ann bob --host 0.0.0.0              links with a token each
   soundwhere annotate masks/ --host 0.0.0.0 --segmenter onnx:sam2-tiny/   for a team
 """
 
@@ -46,29 +46,30 @@ def run(arguments: list[str]) -> int:
     """Serve until Ctrl-C."""
     options = parse(Options, arguments, "annotate", description=DESCRIPTION)
     from soundwhere.annotate.project import Project
+    from soundwhere.cli.terminal import print_links
+    from soundwhere.web.addresses import open_later, page_addresses
 
     project = Project(options.project)
-    address = f"http://{'127.0.0.1' if options.host == '0.0.0.0' else options.host}:{options.port}/"
     if options.invite:
+        links = page_addresses(options.host, options.port)
         for name in options.invite:
-            print(f"{name}  {address}#{quote(name)}:{project.store.invite(name)}")
+            door = f"#{quote(name)}:{project.store.invite(name)}"
+            for link in links[1:] + links[:1]:  # those who are invited have machines of their own
+                print(f"{name}  {link}{door}")
         return 0
-    try:
-        from soundwhere.annotate.server import allowed_hosts, serve
-        from soundwhere.web import open_later
-    except ImportError as error:
-        raise MissingExtraError("fastapi", "annotate") from error
     from soundwhere.annotate.segmenter.protocol import open_segmenter
+    from soundwhere.annotate.server import allowed_hosts, serve
 
     allowed_hosts(project, options.host)
     segmenter = open_segmenter(options.segmenter)
     states = project.store.progress()["states"]
-    left = states["todo"] + states["begun"] + states["reopened"]
-    print(
-        f"{address}  {left} of {sum(states.values())} frames to do, segmenter {segmenter.name}; Ctrl-C stops",
-        flush=True,
-    )
-    if options.browser:
-        open_later(address)
-    serve(project, segmenter, options.host, options.port)
+    left = f"{states['todo'] + states['begun'] + states['reopened']} of {sum(states.values())} frames to do"
+
+    def ready(links: list[str]) -> None:
+        print_links(links, f"{left}, segmenter {segmenter.name}; Ctrl-C stops", options.host)
+        if options.browser:
+            open_later(links[0])
+
+    with suppress(KeyboardInterrupt):  # the server has stopped in good order by then
+        serve(project, segmenter, options.host, options.port, ready)
     return 0

@@ -113,7 +113,7 @@ class ClipRunner:
         return self._localiser
 
     def _localise(self, task: Task, footage: Footage, localiser: Localiser, began: float) -> Outcome:
-        from soundwhere.cli.show import Bar, print_sources, print_written, show_path
+        from soundwhere.cli.terminal import Bar, print_sources, print_written, show_path
 
         if self.talk:
             print(f"{show_path(task.clip)}  {footage.describe()}", flush=True)
@@ -142,7 +142,7 @@ def print_summary(outcomes: Sequence[Outcome]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from soundwhere.cli.show import show_path
+    from soundwhere.cli.terminal import show_path
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("clip", "sources", "took", "result"):

@@ -124,7 +124,7 @@ def run(arguments: list[str]) -> int:
 
 def _init(options: Init) -> int:
     from soundwhere.annotate.project import initialise
-    from soundwhere.cli.show import Bar
+    from soundwhere.cli.terminal import Bar
     from soundwhere.data.benchmarks.media import MediaFolder
 
     if not 0 <= options.double <= 1:
@@ -157,7 +157,7 @@ def _propose(options: Propose) -> int:
     from soundwhere.annotate.masking import Masker
     from soundwhere.annotate.project import Project
     from soundwhere.annotate.segmenter.protocol import open_segmenter
-    from soundwhere.cli.show import Bar
+    from soundwhere.cli.terminal import Bar
 
     project = Project(options.project)
     masker = Masker(project, open_segmenter(options.segmenter))
@@ -173,7 +173,7 @@ def _propose(options: Propose) -> int:
 def _export(options: Export) -> int:
     from soundwhere.annotate.export import export
     from soundwhere.annotate.project import Project
-    from soundwhere.cli.show import Bar
+    from soundwhere.cli.terminal import Bar
 
     with Bar("exporting", 0) as bar:
         card = export(

@@ -42,7 +42,7 @@ class Options:
 def run(arguments: list[str]) -> int:
     """Render, localise, write and compare."""
     options = parse(Options, arguments, "demo", description=DESCRIPTION)
-    from soundwhere.cli.show import Bar, print_sources, print_written, show_path
+    from soundwhere.cli.terminal import Bar, print_sources, print_written, show_path
     from soundwhere.data.synthetic.movie import write_movie
     from soundwhere.data.synthetic.world import World
     from soundwhere.inference.folder import check_target, finished_folder

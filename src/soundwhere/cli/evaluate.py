@@ -17,10 +17,11 @@ from soundwhere.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from soundwhere.evaluation.answerers import Method
     from soundwhere.evaluation.constant import Constant
-    from soundwhere.evaluation.evaluation import Evaluation, RowScores
-    from soundwhere.evaluation.probes import Method
-    from soundwhere.evaluation.subject import Places, Subject
+    from soundwhere.evaluation.rows import Row
+    from soundwhere.evaluation.scoring import Evaluation, RowScores
+    from soundwhere.evaluation.task import Request, Task
     from soundwhere.metrics.presets import Preset
     from soundwhere.metrics.report import Table
 
@@ -78,7 +79,7 @@ class Options:
     figure: Annotated[tuple[str, ...], named("SCENE ...")] = ()
     """Draw these scenes as figure.png: truth, every other method, each map of the last one."""
     page: Annotated[bool, *FLAG] = True
-    """Leave out report.html, which needs matplotlib."""
+    """Leave out report.html, which is drawn where matplotlib is installed."""
     batch: int = 16
     """Scenes at a time."""
     device: str = "auto"
@@ -99,6 +100,8 @@ class Options:
     """Where made-up things are."""
     order: Literal["side-by-side", "mirrored", "stacked"] = "side-by-side"
     """How the photos of real-duet and real-trio are put together."""
+    left_out: Literal["first", "second"] = "second"
+    """Of which collection, the first or the second of each class, the trios of collection-trio sound."""
     sounding: int = 2
     """How many made-up things sound."""
     silent: int = 1
@@ -109,60 +112,70 @@ def run(arguments: list[str]) -> int:
     """Evaluate, write everything to the folder, and print the tables."""
     options = parse(Options, arguments, "evaluate", description=DESCRIPTION)
     preset = _check(options)
+    page = options.page and _can_draw_page()
 
-    from soundwhere.analysis.qualitative import find_scenes, write_figure
-    from soundwhere.cli.show import Bar, print_tables, print_written
+    from soundwhere.cli.terminal import Bar, print_tables, print_written
     from soundwhere.distributed import initialise
-    from soundwhere.evaluation.evaluation import evaluate
-    from soundwhere.evaluation.evaluation_files import write_results, write_scene_scores, write_tables
+    from soundwhere.evaluation.answerers import InputFreeAnswerer
+    from soundwhere.evaluation.files import write_results, write_scene_scores, write_tables
     from soundwhere.evaluation.predictions import Predictions
-    from soundwhere.evaluation.probes import InputFreeProbe
-    from soundwhere.evaluation.subject import choose_scenes, constant_for, load_methods
+    from soundwhere.evaluation.qualitative import find_scenes, write_figure
+    from soundwhere.evaluation.scorebook import outdated
+    from soundwhere.evaluation.scoring import evaluate
     from soundwhere.evaluation.summary import summarise_evaluation
     from soundwhere.evaluation.tables import evaluation_tables
+    from soundwhere.evaluation.task import choose_scenes, constant_for, load_methods
 
     out = _out(options)
     predictions = None if options.predictions is None else Predictions(options.predictions)
-    places = _places(options)
-    benchmark = places.open()
+    request = _request(options)
+    benchmark = request.open()
     print(benchmark.describe(), flush=True)
     if benchmark.missing:
         benchmark.write_missing(out / "missing.csv")
         say(f"the missing scenes are listed in {out / 'missing.csv'}")
-    subject = choose_scenes(
+    task = choose_scenes(
         benchmark,
         limit=options.limit,
         solo=options.solo,
         truths_only=options.input_free,
         allow_missing=options.allow_missing,
         predictions=predictions,
-        stamp=places.stamp(out),
+        stamp=request.stamp(out),
     )
-    print(f"{len(subject.names)} scenes are scored", flush=True)
-    drawn = find_scenes(subject.names, options.figure)
-    methods, maps = load_methods(options.model, predictions, subject, preset, initialise(options.device))
-    constant = constant_for(subject, places, maps, preset, out / "scores")
-    with Bar("scoring", len(subject.names), "scenes") as bar:
+    drawn = find_scenes(task.names, options.figure)
+    methods, maps = load_methods(options.model, predictions, task, preset, initialise(options.device))
+    old = outdated(out / "scores")
+    if old:
+        files = f"{len(old)} files" if len(old) > 1 else "1 file"
+        say(
+            f"{out / 'scores'} holds {files} that another version wrote ({old[0].name}): they are not read, all scenes "
+            "are scored again. Delete them if you no longer need them."
+        )
+    with Bar("choosing", 0, "scenes") as bar:
+        constant = constant_for(task, request, maps, preset, out / "scores", tick=bar.update, say=say)
+    print(f"scoring {len(task.names)} scenes", flush=True)
+    with Bar("scoring", len(task.names), "scenes") as bar:
         evaluation = evaluate(
-            subject.scenes,
-            subject.names,
-            [*methods, InputFreeProbe(constant, maps)],
+            task.scenes,
+            task.names,
+            [*methods, InputFreeAnswerer(constant.rows, maps)],
             preset,
             benchmark.grid,
             out / "scores",
-            about=subject.about,
+            about=task.about,
             batch=options.batch,
             tick=bar.update,
         )
-    real_pairs = _real_pairs(options, places, methods, preset) if benchmark.name == "silent-negatives" else None
-    summary = summarise_evaluation(evaluation, constant.best, real_pairs=real_pairs)
+    real_pairs = _real_pairs(options, request, methods, preset) if benchmark.name == "silent-negatives" else None
+    summary = summarise_evaluation(evaluation, constant, real_pairs=real_pairs)
     tables = evaluation_tables(evaluation, summary, f"{options.benchmark}{', solos' if options.solo else ''}")
     if options.compare:
         tables += _published(options, evaluation, constant)
     command = shlex.join(["soundwhere", "evaluate", *arguments])
     facts = {
         "command": command,
-        "about": subject.about,
+        "about": task.about,
         "methods": [method.identity for method in methods],
         "constant": constant.identity,
         "seeds": {"bootstrap": 0, "random_maps": 0, "random_scenes": 0},
@@ -173,11 +186,11 @@ def run(arguments: list[str]) -> int:
     listed = dataclasses.replace(benchmark, scenes=benchmark.truths) if options.input_free else benchmark
     listed.write_list(out / "list.csv")
     if drawn:
-        write_figure(out / "figure.png", [subject.scenes[place] for place in drawn], methods)
-    if options.page:
-        _page(out / "report.html", command, tables, evaluation, subject, methods, constant)
+        write_figure(out / "figure.png", [task.scenes[place] for place in drawn], methods)
+    if page:
+        _page(out / "report.html", command, tables, evaluation, task, methods, constant)
     print_tables(tables)
-    made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": options.page}
+    made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": page}
     names = [*_ALWAYS, *(name for name, written in made.items() if written)]
     print_written(out, [out / name for name in sorted(names)])
     return 0
@@ -214,43 +227,47 @@ def _check(options: Options) -> Preset:
         if domain != preset.domain:
             name = f"{preset.name}, {options.protocol}"
             preset = dataclasses.replace(preset, name=name, domain=domain, call="picture")
-    if options.page:
-        from soundwhere.analysis.evaluation_page import require_matplotlib
-
-        require_matplotlib()
     return preset
 
 
-def _places(options: Options) -> Places:
+def _can_draw_page() -> bool:
+    """Whether the page can be drawn; if not, say what it needs before the work begins."""
+    from soundwhere.evaluation.page import what_is_missing
+
+    missing = what_is_missing()
+    if missing is not None:
+        say(f"report.html is left out: {missing.message} {missing.remedy}")
+    return missing is None
+
+
+def _request(options: Options) -> Request:
     """The benchmark and what was chosen among its options."""
     from soundwhere.data.benchmarks import catalogue
-    from soundwhere.evaluation.subject import Places
+    from soundwhere.evaluation.task import Request
 
     names = [field.name for field in dataclasses.fields(catalogue.Options)]
     chosen = catalogue.Options(**{name: getattr(options, name) for name in names})
-    return Places(options.benchmark, options.data, options.annotations, chosen)
+    return Request(options.benchmark, options.data, options.annotations, chosen)
 
 
 def _real_pairs(
-    options: Options, places: Places, methods: Sequence[Method], preset: Preset
-) -> dict[str, RowScores] | None:
-    """What the methods say of VGG-SS, whose pictures come with their own sounds: the positives of silent negatives."""
-    from soundwhere.evaluation.evaluation import evaluate
-    from soundwhere.evaluation.probes import OwnProbe
-    from soundwhere.evaluation.subject import choose_scenes
+    options: Options, request: Request, methods: Sequence[Method], preset: Preset
+) -> dict[Row, RowScores] | None:
+    """What the models say of VGG-SS, whose pictures come with their own sounds: the positives of silent negatives."""
+    from soundwhere.evaluation.answerers import NetworkAnswerer
+    from soundwhere.evaluation.scoring import evaluate
+    from soundwhere.evaluation.task import choose_scenes
 
-    if not methods or options.predictions is not None:
+    asked = [method.alone() for method in methods if isinstance(method, NetworkAnswerer)]
+    if not asked or options.predictions is not None:
         return None
-    benchmark = dataclasses.replace(places, name="vgg-ss").open()
+    benchmark = dataclasses.replace(request, name="vgg-ss").open()
     print(f"real pairs: {benchmark.describe()}", flush=True)
-    stamp = places.stamp(_out(options))
-    subject = choose_scenes(benchmark, limit=options.limit, allow_missing=options.allow_missing, stamp=stamp)
-    probes = [OwnProbe(method) for method in methods]
-    folder = _out(options) / "scores"
-    found = evaluate(
-        subject.scenes, subject.names, probes, preset, benchmark.grid, folder, about=subject.about, batch=options.batch
-    )
-    return found.scores
+    folder, stamp = _out(options) / "scores", request.stamp(_out(options))
+    task = choose_scenes(benchmark, limit=options.limit, allow_missing=options.allow_missing, stamp=stamp)
+    return evaluate(
+        task.scenes, task.names, asked, preset, benchmark.grid, folder, about=task.about, batch=options.batch
+    ).scores
 
 
 def _out(options: Options) -> Path:
@@ -258,14 +275,14 @@ def _out(options: Options) -> Path:
 
 
 def _published(options: Options, evaluation: Evaluation, constant: Constant) -> list[Table]:
+    from soundwhere.evaluation.published import compare_published
     from soundwhere.metrics.pairs import summarise
-    from soundwhere.metrics.published import compare_published
 
     preset = evaluation.preset
     ours = {
-        name: summarise(scores.pairs, preset.levels, preset.meaning)
-        for name, scores in evaluation.scores.items()
-        if len(scores.pairs) and (scores.row.kind == "method" or name == constant.best)
+        str(row): summarise(scores.pairs, preset.levels, preset.meaning)
+        for row, scores in evaluation.scores.items()
+        if len(scores.pairs) and (scores.kind == "method" or row == constant.best)
     }
     table, warnings = compare_published(options.benchmark, preset, len(evaluation.names), ours)
     for warning in warnings:
@@ -278,28 +295,22 @@ def _page(
     command: str,
     tables: Sequence[Table],
     evaluation: Evaluation,
-    subject: Subject,
+    task: Task,
     methods: Sequence[Method],
     constant: Constant,
 ) -> None:
     from soundwhere import __version__
-    from soundwhere.analysis.evaluation_page import write_evaluation_page
+    from soundwhere.evaluation.page import curves, sheets, write_page
+    from soundwhere.evaluation.rows import Row
 
-    labels = [method.label for method in methods]
-    compared = [*labels[::-1], *(f"{label}, audio-shuffled" for label in labels[::-1]), constant.best]
+    own = [Row(method.label) for method in reversed(methods)]
+    compared = [*own, *(row.under("shuffled") for row in own), constant.best]
     facts = {
         "command": command,
-        "benchmark": subject.benchmark.describe().splitlines()[0],
+        "benchmark": task.benchmark.describe().splitlines()[0],
         "scenes scored": str(len(evaluation.names)),
         "version": f"soundwhere {__version__}",
     }
-    write_evaluation_page(
-        path,
-        f"Evaluation on {subject.benchmark.name}",
-        facts,
-        tables,
-        evaluation,
-        subject.scenes,
-        methods,
-        [name for name in compared if name in evaluation.scores],
-    )
+    drawn = curves(evaluation, [row for row in compared if row in evaluation.scores])
+    pictures = {**drawn, **(sheets(evaluation, task.scenes, methods) if methods else {})}
+    write_page(path, f"Evaluation on {task.benchmark.name}", facts, tables, pictures)

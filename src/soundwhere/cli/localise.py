@@ -135,7 +135,7 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
     elif options.workers == 1 or len(tasks) == 1:
         yield from map(ClipRunner(load).attempt, tasks)
     else:
-        from soundwhere.cli.show import Bar
+        from soundwhere.cli.terminal import Bar
 
         workers = min(options.workers, len(tasks))
         with Bar("localising", len(tasks), "clips") as bar:
@@ -161,7 +161,7 @@ def _died(clip: Path, died: Died) -> Outcome:
 
 def _tell(outcome: Outcome, outcomes: list[Outcome], alone: bool) -> None:
     """Keep an outcome, and say at once what has not been said."""
-    from soundwhere.cli.show import show_path
+    from soundwhere.cli.terminal import show_path
 
     outcomes.append(outcome)
     clip, words = show_path(outcome.clip), show_path(outcome.words)

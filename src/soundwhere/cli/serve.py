@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from soundwhere.cli.options import FLAG, LocaliserOptions, parse
-from soundwhere.errors import ConfigError, MissingExtraError
+from soundwhere.errors import ConfigError
 from soundwhere.files import atomic_path
 
 DESCRIPTION = """\
@@ -49,22 +49,20 @@ def run(arguments: list[str]) -> int:
         raise ConfigError(f"{options.folder} is not a folder.", "Give a folder with clips, or none.")
     if options.limit_mb < 1:
         raise ConfigError(f"{options.limit_mb} MB is not a valid limit for uploads.", "Give --limit-mb 1 or more.")
-    try:
-        from soundwhere.serve.server import serve
-        from soundwhere.web import LOOPBACK, open_later
-    except ImportError as error:
-        raise MissingExtraError("fastapi", "annotate") from error
+    from soundwhere.cli.terminal import print_links
     from soundwhere.inference.settings import Settings
     from soundwhere.media.container import VIDEO_SUFFIXES
     from soundwhere.serve.jobs import Jobs, Shelf
+    from soundwhere.serve.server import serve
+    from soundwhere.web.addresses import LOOPBACK, open_later
 
     Settings(fps=options.fps, sources=options.sources)  # complains now rather than with the first clip
     key = "" if options.host in LOOPBACK else _key(options.work)
 
-    def ready(address: str) -> None:
-        print(f"{address}  results in {options.work}, Ctrl-C stops", flush=True)
+    def ready(links: list[str]) -> None:
+        print_links(links, f"results in {options.work}, Ctrl-C stops", options.host)
         if options.browser:
-            open_later(address)
+            open_later(links[0])
 
     try:
         serve(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.cli.options import parse, say
+from soundwhere.cli.options import named, parse, say
 from soundwhere.config import Config, DataConfig, TrainConfig
+from soundwhere.errors import ConfigError
 from soundwhere.files import parse_json
 from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, named_config, read_config
 
@@ -23,6 +27,7 @@ Examples:
   soundwhere train --out runs/first --resume
   soundwhere train --config configs/paper.toml --source folder --root videos/ --batch-size 64 --out runs/videos
   soundwhere train --source folder --root videos/ --from scav-mobile --out runs/mine
+  soundwhere train --from ezvsl.pth --checkpoint-of ez-vsl --source folder --root videos/ --out runs/mine
   soundwhere train --stage two --from runs/first/stage-one.safetensors --out runs/second
   soundwhere train --source shards --root shards/ --out runs/first --auto-resume
   torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
@@ -45,6 +50,8 @@ class Options:
     """Go on if the folder has a checkpoint, else start: the same command for both, as clusters give it."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Begin from the weights of this model: its name, its file or the folder of its run."""
+    checkpoint_of: Annotated[str | None, named("METHOD")] = None
+    """Read --from as the checkpoint that the authors of this method released, such as ez-vsl."""
     download: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Fetch ImageNet weights of the visual encoder if they are not on this machine."""
     report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -63,23 +70,42 @@ def run(arguments: list[str]) -> int:
     options: Any = parse(every, arguments, "train", default=preset, description=DESCRIPTION)
     config = Config(options.method, options.data, options.train)
 
-    from soundwhere.methods.files import model_file
     from soundwhere.training.run import train
 
-    start = None if options.start is None else model_file(options.start)
     resume: bool | Literal["auto"] = "auto" if options.auto_resume else options.resume
-    file = train(config, options.out, resume=resume, start=start, download=options.download)
+    with _start(options, config) as start:
+        file = train(config, options.out, resume=resume, start=start, download=options.download)
     if os.environ.get("RANK", "0") != "0":
         return 0  # of torchrun's processes, the first one speaks
     say(f"wrote {file}")
     if options.report:
-        from soundwhere.analysis.training_report import write_training_report
-        from soundwhere.cli.show import print_tables
+        from soundwhere.cli.terminal import print_tables
+        from soundwhere.evaluation.training_report import write_training_report
 
         page, tables = write_training_report(options.out)
         print_tables(tables)
         say(f"wrote {page}")
     return 0
+
+
+@contextmanager
+def _start(options: Any, config: Config) -> Iterator[Path | None]:
+    """The file of the model that training begins from, if any; a published checkpoint becomes one for a while."""
+    if options.checkpoint_of is None or options.resume:
+        from soundwhere.methods.files import model_file
+
+        yield None if options.start is None else model_file(options.start)
+        return
+    if options.start is None:
+        raise ConfigError("--checkpoint-of says whose a file is, but no file is given.", "Give it with --from FILE.")
+    from soundwhere.methods.files import write_model
+    from soundwhere.methods.published import read_published
+
+    network = read_published(options.checkpoint_of, options.start, config.method, download=options.download)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "published.safetensors"
+        write_model(file, network)
+        yield file
 
 
 def _default(arguments: list[str]) -> Config:
@@ -89,6 +115,8 @@ def _default(arguments: list[str]) -> Config:
     --from.
     """
     file, name, out, start = (_value(arguments, flag) for flag in ("--config", "--model", "--out", "--from"))
+    if not file and "--resume" not in arguments:
+        name = name or _value(arguments, "--checkpoint-of")
     config = default_config()
     if file:
         config = read_config(Path(file))

@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> int:
     options = parse(Options, arguments, "world", description=DESCRIPTION)
     if min(options.scenes, options.movies) < 0 or options.scenes + options.movies == 0:
         raise ConfigError("There is nothing to write.", "Give --scenes or --movies a number above 0.")
-    from soundwhere.cli.show import Bar, show_path
+    from soundwhere.cli.terminal import Bar, show_path
     from soundwhere.data.synthetic.files import claim, write_scenes
     from soundwhere.data.synthetic.movie import write_movie
     from soundwhere.data.synthetic.world import World

@@ -2,75 +2,98 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import torch
-
-from soundwhere.evaluation.evaluate import same_size
+from soundwhere.data.selection import Selected
+from soundwhere.evaluation.answerers import InputFreeAnswerer
+from soundwhere.evaluation.rows import Row
+from soundwhere.evaluation.scorebook import Scorebook
+from soundwhere.evaluation.scoring import evaluate
 from soundwhere.metrics.baselines import constant_cells
-from soundwhere.metrics.pairs import concatenate, summarise
-from soundwhere.metrics.presets import Preset, score
+from soundwhere.metrics.pairs import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from torch import Tensor
 
     from soundwhere.metrics.frames import Grid
+    from soundwhere.metrics.presets import Preset
     from soundwhere.types import Scene
 
 SIGMAS_PX: Final = (25.0, 40.0, 55.0, 70.0, 90.0)
+_USUAL: Final = 3  # place of the width that is taken where no scene has a source to choose by
 _ENOUGH: Final = 300  # scenes to choose by
 
 
 @dataclass(frozen=True)
-class Constant:
-    """Which blobs are scored.
+class Blobs:
+    """Gaussians, each in a map of its own.
 
     Attributes:
         grid: Rows and columns of places.
         cells: Which places have a blob, counted row by row.
-        sigma_px: The width that scored best where it was chosen.
-        chosen_on: Where that was, in words.
+        sigma_px: Their width.
     """
 
     grid: Grid
     cells: tuple[int, ...]
     sigma_px: float
-    chosen_on: str
 
     @property
-    def name(self) -> str:
-        """What it is called in tables, without its width."""
+    def row(self) -> Row:
+        """The row of a table.
+
+        >>> str(Blobs((1, 3), (0, 2), 70.0).row), str(Blobs((1, 1), (0,), 12.5).row)
+        ('constant pair in frames 1 and 3, sigma 70 px', 'constant blob, sigma 12.5 px')
+        """
         places = self.grid[0] * self.grid[1]
         what = {1: "constant blob", 2: "constant pair"}.get(len(self.cells), "constant blobs")
         where = f" in frames {' and '.join(str(cell + 1) for cell in self.cells)}" if len(self.cells) < places else ""
-        return what + where
+        return Row(answer=f"{what}{where}, sigma {self.sigma_px:g} px")
+
+    def maps(self, height: int, width: int) -> Tensor:
+        """One map per blob, shape (K, H, W)."""
+        return constant_cells(height, width, self.grid, self.sigma_px, self.cells)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The blobs that were chosen.
+
+    Attributes:
+        blobs: Which.
+        chosen_on: Where they scored best, in words.
+        sigmas_px: The widths that were tried.
+    """
+
+    blobs: Blobs
+    chosen_on: str
+    sigmas_px: tuple[float, ...] = SIGMAS_PX
 
     @property
-    def rows(self) -> dict[str, float]:
-        """Every width by the name of its row; the chosen one says so."""
-        return {self.row(sigma): sigma for sigma in SIGMAS_PX}
+    def best(self) -> Row:
+        """The row of the chosen width, which says where it was chosen."""
+        row = self.blobs.row
+        return replace(row, answer=f"{row.answer} (best on {self.chosen_on})")
 
     @property
-    def best(self) -> str:
-        """The name of the chosen width's row."""
-        return self.row(self.sigma_px)
-
-    def row(self, sigma_px: float) -> str:
-        """The name of the row of a width."""
-        chosen = f" (best on {self.chosen_on})" if sigma_px == self.sigma_px else ""
-        return f"{self.name}, sigma {sigma_px:g} px{chosen}"
+    def rows(self) -> dict[Row, Blobs]:
+        """Every width in the chosen frames, by its row."""
+        tried = [replace(self.blobs, sigma_px=sigma) for sigma in self.sigmas_px]
+        return {self.best if each == self.blobs else each.row: each for each in tried}
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything, as JSON values."""
         return {
-            "grid": list(self.grid),
-            "cells": list(self.cells),
-            "sigma_px": self.sigma_px,
-            "sigmas_px": list(SIGMAS_PX),
+            "grid": list(self.blobs.grid),
+            "cells": list(self.blobs.cells),
+            "sigma_px": self.blobs.sigma_px,
+            "sigmas_px": list(self.sigmas_px),
             "chosen_on": self.chosen_on,
         }
 
@@ -81,40 +104,45 @@ def choose_constant(
     maps: int,
     preset: Preset,
     chosen_on: str,
-    tick: Callable[[int], None] | None = None,
+    *,
+    sigmas_px: tuple[float, ...] = SIGMAS_PX,
+    folder: Path | None = None,
+    about: dict[str, Any] | None = None,
+    tick: Callable[[int, int], None] | None = None,
 ) -> Constant:
     """Find the blobs with the best AUC on some scenes, 300 of them at most.
 
     Args:
         scenes: With the truth; their pictures and sounds are not looked at.
         grid: Rows and columns of frames in the pictures.
-        maps: How many blobs, one in a map of its own.
+        maps: How many blobs, each in a map of its own.
         preset: How to score.
         chosen_on: What the scenes are called.
-        tick: Called with the number of scenes of each finished batch.
+        sigmas_px: The widths to try.
+        folder: Where the choice is kept, so that it is made once; None keeps nothing.
+        about: What the scenes depend on, as JSON values.
+        tick: Called with the number of scenes done and that of all.
     """
-    rows, columns = grid
     # one picture, or fewer frames than blobs: blobs side by side
-    places = grid if rows * columns >= maps else (1, maps)
-    candidates = [
-        Constant(places, cells, sigma, chosen_on)
-        for cells in combinations(range(places[0] * places[1]), maps)
-        for sigma in SIGMAS_PX
-    ]
-    step = max(1, -(-len(scenes) // _ENOUGH))
-    overlap_only = replace(preset, precision=None)
-    scores: list[list[Any]] = [[] for _ in candidates]
-    for numbers, group in same_size(scenes[::step]):
-        truth = torch.from_numpy(np.stack([scene.masks for scene in group]))
-        if truth.shape[1]:
-            for candidate, found in zip(candidates, scores, strict=True):
-                height, width = truth.shape[-2:]
-                blobs = constant_cells(height, width, places, candidate.sigma_px, candidate.cells)
-                expanded = blobs.expand(len(group), -1, -1, -1)
-                found.append(score(expanded, truth, overlap_only, grid, torch.tensor(numbers)))
-        if tick is not None:
-            tick(len(group))
-    if not any(scores):
-        return candidates[SIGMAS_PX.index(70.0)]
-    quality = [summarise(concatenate(found))["auc"] for found in scores]
-    return candidates[quality.index(max(quality))]
+    places = grid if grid[0] * grid[1] >= maps else (1, maps)
+    cells = combinations(range(places[0] * places[1]), maps)
+    tried = {each.row: each for each in (Blobs(places, cell, sigma) for cell in cells for sigma in sigmas_px)}
+    names = {str(row): blobs for row, blobs in tried.items()}
+    settings = {"about": about or {}, "preset": asdict(preset), "maps": maps, "chosen_on": chosen_on}
+    book = Scorebook(folder, {**settings, "tried": list(names), "scenes": len(scenes)}, lambda kept: kept in [*names])
+    if "choice" not in book:
+        thinned = range(0, len(scenes), max(1, -(-len(scenes) // _ENOUGH)))
+        found = evaluate(
+            Selected(scenes, thinned),
+            [str(number) for number in thinned],
+            [InputFreeAnswerer(tried, maps, others=())],
+            replace(preset, precision=None),
+            grid,
+            measures=("pairs",),
+            tick=tick,
+        )
+        pairs = {row: found.scores[row].pairs for row in tried}
+        quality = {row: summarise(each)["auc"] if len(each) else 0.0 for row, each in pairs.items()}
+        best = max(tried, key=quality.__getitem__) if any(map(len, pairs.values())) else list(tried)[_USUAL]
+        book.add({"choice": str(best)})
+    return Constant(names[book["choice"]], chosen_on, sigmas_px)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from soundwhere.evaluation.rows import Row
 from soundwhere.metrics.bootstrap import DRAWS, Interval, intervals, paired_differences
 from soundwhere.metrics.listening import FramesFound, auroc_interval, mean_interval
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from soundwhere.evaluation.evaluation import Evaluation, RowScores
+    from soundwhere.evaluation.constant import Constant
+    from soundwhere.evaluation.scoring import Evaluation, RowScores
     from soundwhere.metrics.pairs import PairScores
     from soundwhere.metrics.presets import Preset
 
@@ -30,35 +32,45 @@ class Summary:
 
     Attributes:
         scores: Of each row, by figure.
-        drops: Of each method, by figure: with its own sound minus with that of another scene, paired.
-        differences: Of each pair of methods, and of each method and the best constant answer: first minus second,
-            paired; each method and `peel` on its own first stage likewise.
+        drops: Of each method and each rival made of a part of it, by figure: with its own sound minus with that of
+            another scene, paired.
+        differences: Of each pair of methods, of each method and the best constant answer, and of each method and the
+            rivals made of a part of it: first minus second, paired.
         frames: Of each row, whether the sounding frames were found; see `FramesFound`. Empty if all frames sound.
-        solo_peaks: Of each model, the share of sounds that its first stage, hearing them alone, places in the right
-            frame (`found`; on the right object in pictures of one frame), and what a random place would (`chance`).
+        solo_peaks: Of each row of that kind, the share of sounds that are placed in the right frame when heard alone
+            (`found`; on the right object in pictures of one frame), and what a random place would (`chance`).
         negatives: Of each method, how much it lights and how sure it is with its own sound and with one of absent
             classes, and how well its confidence tells them apart (`auroc`).
         mask_kinds: By who made the masks, then by row and figure. Empty if that is unknown or all of one kind.
     """
 
-    scores: dict[str, Figures]
-    drops: dict[str, Figures] = field(default_factory=dict)
-    differences: dict[str, Figures] = field(default_factory=dict)
-    frames: dict[str, Figures] = field(default_factory=dict)
-    solo_peaks: dict[str, Figures] = field(default_factory=dict)
-    negatives: dict[str, Figures] = field(default_factory=dict)
-    mask_kinds: dict[str, dict[str, Figures]] = field(default_factory=dict)
+    scores: dict[Row, Figures]
+    drops: dict[Row, Figures] = field(default_factory=dict)
+    differences: dict[tuple[Row, Row], Figures] = field(default_factory=dict)
+    frames: dict[Row, Figures] = field(default_factory=dict)
+    solo_peaks: dict[Row, Figures] = field(default_factory=dict)
+    negatives: dict[Row, Figures] = field(default_factory=dict)
+    mask_kinds: dict[str, dict[Row, Figures]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as JSON values."""
-        return asdict(self)
+        """Everything as JSON values, by the text of each row."""
+        return {name: as_json(value) for name, value in vars(self).items()}
+
+
+def as_json(value: Any) -> Any:
+    """Figures in dictionaries as JSON values: rows by their text, a pair of rows as `first - second`."""
+    if value is None or isinstance(value, Interval):
+        return value and asdict(value)
+    return {
+        " - ".join(map(str, key)) if isinstance(key, tuple) else str(key): as_json(each) for key, each in value.items()
+    }
 
 
 def summarise_evaluation(
     evaluation: Evaluation,
-    best_constant: str | None = None,
+    constant: Constant | None = None,
     *,
-    real_pairs: Mapping[str, RowScores] | None = None,
+    real_pairs: Mapping[Row, RowScores] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Summary:
@@ -66,39 +78,45 @@ def summarise_evaluation(
 
     Args:
         evaluation: What was scored.
-        best_constant: Name of the row of the best constant answer.
+        constant: The constant answer among its rows.
         real_pairs: For scenes that are all negatives: what each method scored on pictures with their own sound.
         draws: Bootstrap samples of the scenes.
         seed: Decides which scenes are drawn.
     """
-    scored = {name: scores for name, scores in evaluation.scores.items() if len(scores.pairs)}
-    methods = [name for name, scores in scored.items() if scores.row.kind == "method"]
+    everything = evaluation.scores
+    scored = {row: scores for row, scores in everything.items() if len(scores.pairs)}
+    methods = [row for row, scores in scored.items() if scores.kind == "method"]
+    answers = [row for row, scores in scored.items() if scores.kind in ("method", "training-free")]
     sampler = _Sampler(evaluation.preset, draws, seed)
+    best = constant.best if constant is not None else None
     rivals = [*combinations(methods, 2)]
-    rivals += [(name, best_constant) for name in methods if best_constant is not None]
-    rivals += [(name, peeled) for name in methods if (peeled := f"{name}, peel") in scored]
+    rivals += [(row, best) for row in methods if best is not None]
+    rivals += [(row, other) for row in methods for other in answers if other.method == row.method and other.answer]
+    unchosen = set() if constant is None else {*constant.rows} - {constant.best}
     return Summary(
-        scores={name: sampler.figures(scores.pairs) for name, scores in scored.items()},
+        scores={row: sampler.figures(scores.pairs) for row, scores in scored.items()},
         drops={
-            name: sampler.difference(scored[name].pairs, scored[shuffled].pairs)
-            for name, scores in scored.items()
-            if scores.row.kind in ("method", "training-free") and (shuffled := f"{name}, audio-shuffled") in scored
+            row: sampler.difference(scored[row].pairs, scored[shuffled].pairs)
+            for row in answers
+            if (shuffled := row.under("shuffled")) in scored
         },
-        differences={f"{a} - {b}": sampler.difference(scored[a].pairs, scored[b].pairs) for a, b in rivals},
+        differences={(a, b): sampler.difference(scored[a].pairs, scored[b].pairs) for a, b in rivals},
         frames={
-            name: found
-            for name, scores in scored.items()
-            if not scores.row.variant and (found := sampler.frames(scores))
+            row: found
+            for row, scores in scored.items()
+            if row not in unchosen and (found := sampler.known_means(scores.frames, FramesFound._fields))
         },
-        solo_peaks={name: found for name, scores in evaluation.scores.items() if (found := sampler.solo_peaks(scores))},
+        solo_peaks={
+            row: found
+            for row, scores in everything.items()
+            if (found := sampler.known_means(scores.solo, ("found", "chance")))
+        },
         negatives={
-            name: sampler.negatives(
-                scores, evaluation.scores.get(f"{name}, absent sound"), (real_pairs or {}).get(name)
-            )
-            for name, scores in evaluation.scores.items()
-            if scores.row.kind == "method" and (f"{name}, absent sound" in evaluation.scores or name not in scored)
+            row: sampler.negatives(scores, everything.get(row.under("absent")), (real_pairs or {}).get(row))
+            for row, scores in everything.items()
+            if scores.kind == "method" and (row.under("absent") in everything or row not in scored)
         },
-        mask_kinds=_by_mask_kind(evaluation, scored, best_constant, sampler),
+        mask_kinds=_by_mask_kind(evaluation, scored, best, sampler),
     )
 
 
@@ -116,15 +134,10 @@ class _Sampler:
         preset = self._preset
         return paired_differences(first, second, preset.levels, preset.meaning, draws=self._draws, seed=self._seed)
 
-    def frames(self, scores: RowScores) -> Figures:
-        known = scores.frames[~np.isnan(scores.frames[:, 0])]
-        if not len(known):
-            return {}
-        return {name: self._mean(column) for name, column in zip(FramesFound._fields, known.T, strict=True)}
-
-    def solo_peaks(self, scores: RowScores) -> Figures:
-        known = scores.solo[~np.isnan(scores.solo[:, 0])]
-        return {"found": self._mean(known[:, 0]), "chance": self._mean(known[:, 1])} if len(known) else {}
+    def known_means(self, values: NDArray[np.float64], names: tuple[str, ...]) -> Figures:
+        """The mean of each column (N, C) over the scenes where it is known."""
+        known = values[~np.isnan(values[:, 0])]
+        return {name: self._mean(column) for name, column in zip(names, known.T, strict=True)} if len(known) else {}
 
     def negatives(self, real: RowScores, absent: RowScores | None, other: RowScores | None) -> Figures:
         """Where both were asked; without a row of absent sounds, the scenes themselves are the negatives."""
@@ -155,26 +168,25 @@ class _Sampler:
 
 
 def _by_mask_kind(
-    evaluation: Evaluation, scored: dict[str, RowScores], best_constant: str | None, sampler: _Sampler
-) -> dict[str, dict[str, Figures]]:
+    evaluation: Evaluation, scored: dict[Row, RowScores], best: Row | None, sampler: _Sampler
+) -> dict[str, dict[Row, Figures]]:
     kinds = sorted({kind for facts in evaluation.facts for kind in facts.mask_kinds})
     if len(kinds) < 2:
         return {}
     shown = [
-        name
-        for name, scores in scored.items()
-        if scores.row.kind in ("method", "training-free", "image-only")
-        or name in (best_constant, f"{scores.row.method}, audio-shuffled")
+        row
+        for row, scores in scored.items()
+        if scores.kind in ("method", "training-free", "image-only") or row in (best, Row(row.method, "shuffled"))
     ]
-    tables: dict[str, dict[str, Figures]] = {kind: {} for kind in kinds}
-    for name in shown:
-        pairs = scored[name].pairs
+    tables: dict[str, dict[Row, Figures]] = {kind: {} for kind in kinds}
+    for row in shown:
+        pairs = scored[row].pairs
         made_by = [
             evaluation.facts[scene].mask_kinds[source]
             for scene, source in zip(pairs.scene.tolist(), pairs.source.tolist(), strict=True)
         ]
         for kind, table in tables.items():
-            rows = torch.tensor([maker == kind for maker in made_by])
-            if rows.any():
-                table[name] = sampler.figures(pairs[rows])
+            chosen = torch.tensor([maker == kind for maker in made_by])
+            if chosen.any():
+                table[row] = sampler.figures(pairs[chosen])
     return tables

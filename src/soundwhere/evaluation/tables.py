@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from soundwhere.metrics.listening import GATE
-from soundwhere.metrics.report import Cell, Table, TableRow, figure_name, percent
+from soundwhere.metrics.report import Table, figure_name, figure_names, figures_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-    from soundwhere.evaluation.evaluation import Evaluation
-    from soundwhere.evaluation.summary import Summary
+    from soundwhere.evaluation.scoring import Evaluation
+    from soundwhere.evaluation.summary import Figures, Summary
 
 _INTERVALS = "Intervals: 95 %, bootstrap over scenes."
 
@@ -25,13 +25,26 @@ def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> l
         summary: Its figures.
         title: Of the main table.
     """
+    kinds = {row: scores.kind for row, scores in evaluation.scores.items()}
+    pairs = {f"{first} - {second}": figures for (first, second), figures in summary.differences.items()}
     tables = [
-        _scores(evaluation, summary, title),
-        _frames(evaluation, summary),
-        _solo_peaks(evaluation, summary),
-        _negatives(summary),
-        *_mask_kinds(evaluation, summary),
-        _differences(summary),
+        _scores(evaluation, summary, title, kinds),
+        _frames(summary, kinds),
+        _solo_peaks(evaluation, summary, kinds),
+        _negatives(summary, kinds),
+        *(
+            figures_table(f"Sources with {maker} masks only", rows, _names(rows), _INTERVALS, kinds=kinds)
+            for maker, rows in summary.mask_kinds.items()
+        ),
+        figures_table(
+            "Paired differences",
+            pairs,
+            _names(pairs),
+            "First minus second on the same scenes; an interval without 0 is more than the choice of scenes.",
+            _INTERVALS,
+            kinds=dict.fromkeys(pairs, "paired"),
+            signed=_names(pairs),
+        ),
     ]
     return [table for table in tables if table.rows]
 
@@ -41,27 +54,23 @@ def drop_figure(figures: Collection[str]) -> str:
     return "cap" if "cap" in figures else "auc"
 
 
-def _scores(evaluation: Evaluation, summary: Summary, title: str) -> Table:
-    names = list(next(iter(summary.scores.values()), {}))
-    column = drop_figure(names)
-    rows = [
-        TableRow(
-            name,
-            evaluation.scores[name].row.kind,
-            (
-                *(percent(figures[figure]) for figure in names),
-                percent(summary.drops.get(name, {}).get(column), signed=True),
-            ),
-        )
-        for name, figures in summary.scores.items()
-    ]
+def _names(rows: Mapping[Any, Figures]) -> dict[str, str]:
+    return figure_names(next(iter(rows.values()), {}))
+
+
+def _scores(evaluation: Evaluation, summary: Summary, title: str, kinds: Mapping[Any, str]) -> Table:
+    names = _names(summary.scores)
+    dropped = drop_figure(names)
+    rows = {
+        row: {**figures, "drop": summary.drops.get(row, {}).get(dropped)} for row, figures in summary.scores.items()
+    }
     preset = evaluation.preset
     how = (
         f"{len(evaluation.names)} scenes. Scored as {preset.name} ({preset.origin}): {preset.domain}, {preset.rule}, "
         f"{preset.matching} matching, {preset.upsampling} upsampling. In percent. {_INTERVALS}"
     )
     drop = (
-        f"drop: {figure_name(column)} with the scene's own sound minus with another's, paired; "
+        f"drop: {figure_name(dropped)} with the scene's own sound minus with another's, paired; "
         "a model whose drop is not above 0 does not listen."
     )
     made_by = Counter(kind for facts in evaluation.facts for kind in facts.mask_kinds)
@@ -69,72 +78,47 @@ def _scores(evaluation: Evaluation, summary: Summary, title: str) -> Table:
     empty = sum(area == 0 for facts in evaluation.facts for area in facts.areas)
     done = "left out" if preset.empty_truth == "left-out" else "misses, whatever the answer"
     nothing = f"Sources with an empty truth: {empty}, {done}."
+    columns = {**names, "drop": f"drop {figure_name(dropped)}"}
     notes = (how, drop, *([masks] if made_by else []), *([nothing] if empty else []))
-    return Table(title, (*map(figure_name, names), f"drop {figure_name(column)}"), tuple(rows), notes)
+    return figures_table(title, rows, columns, *notes, kinds=kinds, signed={"drop"})
 
 
-def _frames(evaluation: Evaluation, summary: Summary) -> Table:
-    rows = [
-        TableRow(
-            name,
-            evaluation.scores[name].row.kind,
-            tuple(percent(found[key]) for key in ("by_peak", "by_mass", "peak")),
-        )
-        for name, found in summary.frames.items()
-    ]
+def _frames(summary: Summary, kinds: Mapping[Any, str]) -> Table:
+    rows: dict[Any, Mapping[str, Any]] = {**summary.frames}
     if rows:
         found = next(iter(summary.frames.values()))
         best, peak = (f"{100 * found[key].value:.1f}" for key in ("chance", "chance_peak"))
-        rows.append(TableRow("chance", "", (Cell(best), Cell(best), Cell(peak))))
-    columns = ("best frames, by peak", "best frames, by mass", "peak in a sounding frame")
+        rows["chance"] = {"by_peak": best, "by_mass": best, "peak": peak}
+    columns = {
+        "by_peak": "best frames, by peak",
+        "by_mass": "best frames, by mass",
+        "peak": "peak in a sounding frame",
+    }
     note = (
         "Share of scenes whose best frames are exactly the sounding ones, and whose highest peak lies in one of them."
     )
-    return Table("Sounding frames found among silent ones", columns, tuple(rows), (note, _INTERVALS))
+    return figures_table("Sounding frames found among silent ones", rows, columns, note, _INTERVALS, kinds=kinds)
 
 
-def _solo_peaks(evaluation: Evaluation, summary: Summary) -> Table:
-    rows = tuple(
-        TableRow(name, "stage 1", (percent(found["found"]), Cell(f"{100 * found['chance'].value:.1f}")))
-        for name, found in summary.solo_peaks.items()
-    )
+def _solo_peaks(evaluation: Evaluation, summary: Summary, kinds: Mapping[Any, str]) -> Table:
+    rows = {row: {**found, "chance": f"{100 * found['chance'].value:.1f}"} for row, found in summary.solo_peaks.items()}
     right = "the object that makes it" if evaluation.grid == (1, 1) else "the frame that it belongs to"
-    note = f"Share of sources for which stage 1, hearing that source's sound alone, has its peak in {right}."
-    return Table("Solo sounds, placed by stage 1", ("solo peak", "chance"), rows, (note, _INTERVALS))
+    note = f"Share of sources whose sound, heard alone, has the peak of its map in {right}."
+    columns = {"found": "solo peak", "chance": "chance"}
+    return figures_table("Solo sounds, each heard alone", rows, columns, note, _INTERVALS, kinds=kinds)
 
 
-def _negatives(summary: Summary) -> Table:
-    keys = ("real_lit", "absent_lit", "real_confidence", "absent_confidence", "auroc")
-    rows = [
-        TableRow(name, "method", tuple(percent(found.get(key)) for key in keys))
-        for name, found in summary.negatives.items()
-        if found
-    ]
-    columns = ("lit, own sound", "lit, absent class", "confidence, own", "confidence, absent", "AUROC")
+def _negatives(summary: Summary, kinds: Mapping[Any, str]) -> Table:
+    rows = {row: found for row, found in summary.negatives.items() if found}
+    columns = {
+        "real_lit": "lit, own sound",
+        "absent_lit": "lit, absent class",
+        "real_confidence": "confidence, own",
+        "absent_confidence": "confidence, absent",
+        "auroc": "AUROC",
+    }
     note = (
         f"Share of the picture lit to at least {GATE:g}, and the highest value of the maps, with the scene's own sound "
         "and with one of classes that are not in the picture; AUROC of the confidence between the two (50 is chance)."
     )
-    return Table("Sound of absent classes", columns, tuple(rows), (note, _INTERVALS))
-
-
-def _mask_kinds(evaluation: Evaluation, summary: Summary) -> list[Table]:
-    tables = []
-    for kind, by_name in summary.mask_kinds.items():
-        names = list(next(iter(by_name.values()), {}))
-        rows = tuple(
-            TableRow(name, evaluation.scores[name].row.kind, tuple(percent(figures[figure]) for figure in names))
-            for name, figures in by_name.items()
-        )
-        tables.append(Table(f"Sources with {kind} masks only", tuple(map(figure_name, names)), rows, (_INTERVALS,)))
-    return tables
-
-
-def _differences(summary: Summary) -> Table:
-    names = list(next(iter(summary.differences.values()), {}))
-    rows = tuple(
-        TableRow(name, "paired", tuple(percent(figures[figure], signed=True) for figure in names))
-        for name, figures in summary.differences.items()
-    )
-    note = "First minus second on the same scenes; an interval without 0 is more than the choice of scenes."
-    return Table("Paired differences", tuple(map(figure_name, names)), rows, (note, _INTERVALS))
+    return figures_table("Sound of absent classes", rows, columns, note, _INTERVALS, kinds=kinds)

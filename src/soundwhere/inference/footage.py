@@ -14,11 +14,13 @@ import numpy as np
 from soundwhere.constants import CLIP_S, CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media.audio import timeline
-from soundwhere.media.video import MediaInfo, clock, probe, require_streams, stream_frames
+from soundwhere.media.video import MediaInfo, clock, probe, require_streams, stream_frames, stream_planes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
+
+    from av.video.frame import VideoFrame
 
     from soundwhere.media.video import Frame
     from soundwhere.types import Waveform
@@ -112,6 +114,10 @@ class Footage:
     def frames(self, fps: float) -> Generator[Frame, None, None]:
         """The frames on display at start_s, start_s + 1 / fps, ...; those of a photo share one array."""
         yield from stream_frames(self.path, fps, self.start_s, self.end_s)
+
+    def planes(self, fps: float) -> Generator[tuple[float, VideoFrame], None, None]:
+        """Times and frames likewise, to be drawn on and written again: see `stream_planes`."""
+        yield from stream_planes(self.path, fps, self.start_s, self.end_s)
 
     def describe(self) -> str:
         """One line for people: `0:42, 1280x720, stereo 48 kHz`."""

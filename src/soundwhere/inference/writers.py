@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import threading
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -24,6 +25,7 @@ from soundwhere.inference.formats import FILES, SCHEMA, check_formats
 from soundwhere.inference.geometry import FINER, upsample
 from soundwhere.inference.page import write_page
 from soundwhere.inference.player import warm
+from soundwhere.media.blend import HeatBlender
 from soundwhere.media.draw import heatmap_image, overlay
 from soundwhere.media.video import read_frames
 from soundwhere.media.writer import VideoWriter
@@ -32,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from av.video.frame import VideoFrame
     from numpy.typing import NDArray
 
     from soundwhere.inference.result import Result
-    from soundwhere.media.video import Frame
     from soundwhere.types import Image
 
     Progress = Callable[[int, int], None] | None
@@ -90,8 +92,8 @@ def write_overlay(result: Result, path: Path, progress: Progress = None) -> None
         VideoWriter(
             path, width, height, footage.own_fps, audio_from=footage.sound, start_s=footage.start_s, end_s=footage.end_s
         ) as video,
-        closing(ahead(footage.frames(footage.own_fps), depth=8)) as frames,
-        closing(spread(partial(_drawn, result), frames, at_once())) as pictures,
+        closing(ahead(footage.planes(footage.own_fps), depth=8)) as frames,
+        closing(spread(partial(_drawn, result, threading.local()), frames, at_once())) as pictures,
     ):
         for number, picture in enumerate(pictures, 1):
             video.write(picture)
@@ -99,10 +101,15 @@ def write_overlay(result: Result, path: Path, progress: Progress = None) -> None
                 progress(number, total)
 
 
-def _drawn(result: Result, frame: Frame) -> Image:
-    """A frame with the heatmaps of its time on it."""
-    heard = result.presence(frame.time_s).any()
-    return overlay(frame.image, drawn_maps(result, frame.time_s)) if heard else frame.image
+def _drawn(result: Result, own: threading.local, frame: tuple[float, VideoFrame]) -> VideoFrame:
+    """A frame with the heatmaps of its time on it; `own` keeps what a thread draws with."""
+    time_s, picture = frame
+    if not result.presence(time_s).any():
+        return picture
+    if not hasattr(own, "blender"):
+        own.blender = HeatBlender()
+    drawn: VideoFrame = own.blender.blend(picture, drawn_maps(result, time_s))
+    return drawn
 
 
 def moments(result: Result) -> list[float]:

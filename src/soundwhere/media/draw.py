@@ -50,16 +50,30 @@ def overlay(image: Image, heatmaps: NDArray[np.floating], colours: Sequence[Colo
     """
     if len(heatmaps) == 0:
         return image.copy()
-    palette = list(SOURCE_COLOURS.values()) if colours is None else list(colours)
-    paint = np.array([palette[k % len(palette)] for k in range(len(heatmaps))], np.float32)
-    heat = np.minimum(np.fmax(heatmaps, 0), 1).astype(np.float32)
-    layer = np.empty((*heat.shape[1:], 4), np.uint8)  # colour and opacity
-    layer[..., 3] = np.rint(np.minimum(heat.sum(0), 1) * np.float32(255 * _OPACITY))
-    heat += np.float32(1e-4)  # so that what is cold has a colour
-    layer[..., :3] = np.rint(np.tensordot(heat / heat.sum(0), paint, (0, 0)))
+    layer = heat_layer(heatmaps, colours)
     canvas, mixture = Pillow.fromarray(image), Pillow.fromarray(_enlarged(layer, image.shape[:2]))
     canvas.paste(mixture, mask=mixture)
     return np.asarray(canvas)
+
+
+def heat_layer(heatmaps: NDArray[np.floating], colours: Sequence[Colour] | None = None) -> NDArray[np.uint8]:
+    """The heat of all sources as one layer to lay over a picture.
+
+    Args:
+        heatmaps: One map per source, at least one, shape (K, h, w), in [0, 1] (clipped; NaN is cold).
+        colours: One RGB colour per source; by default `SOURCE_COLOURS` in turn.
+
+    Returns:
+        Mixed colours and opacity, RGBA, shape (h, w, 4).
+    """
+    palette = list(SOURCE_COLOURS.values()) if colours is None else list(colours)
+    paint = np.array([palette[k % len(palette)] for k in range(len(heatmaps))], np.float32)
+    heat = np.minimum(np.fmax(heatmaps, 0), 1).astype(np.float32)
+    layer = np.empty((*heat.shape[1:], 4), np.uint8)
+    layer[..., 3] = np.rint(np.minimum(heat.sum(0), 1) * np.float32(255 * _OPACITY))
+    heat += np.float32(1e-4)  # so that what is cold has a colour
+    layer[..., :3] = np.rint(np.tensordot(heat / heat.sum(0), paint, (0, 0)))
+    return layer
 
 
 def heatmap_image(heatmap: NDArray[np.floating]) -> Image:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import av
 import numpy as np
 from av.error import FFmpegError
-from av.video.reformatter import VideoReformatter
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media import container as media
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
     from soundwhere.types import Image
 
-    Pictures = Iterator[tuple[float, Callable[[], Image]]]  # time, and the picture when it is wanted
 
 _LONG_S = 10.0  # a stretch of time this long is told in whole seconds
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    Pictures = Iterator[tuple[float, Callable[[], T]]]  # time, and the picture when it is wanted
+
 _ROUNDING_S = 1e-3  # time stamps of some formats are rounded to the millisecond
 _MARGIN_S = 2 * _ROUNDING_S  # by which a picture counts as on display longer than it is, rather than be missed
 _SEEK_BEYOND_S = 5.0  # to reach a frame further ahead than this, jumping beats decoding what lies between
@@ -154,19 +158,53 @@ def stream_frames(
     """
     path = Path(path)
     if fps is None:
-        for time_s, picture in _pictures(path, start_s):
+        for time_s, picture in _pictures(path, start_s, _to_rgb, read_image):
             if end_s is not None and time_s >= end_s:
                 return
             if time_s >= start_s:
                 yield Frame(time_s, picture())
         return
+    for time_s, image in _at_rate(path, fps, start_s, end_s, _to_rgb, read_image):
+        yield Frame(time_s, image)
+
+
+def stream_planes(path: Path | str, fps: float, start_s: float, end_s: float) -> Iterator[tuple[float, VideoFrame]]:
+    """As `stream_frames` at a rate, for whoever draws on frames and writes them again: as `yuv420p`, of even size.
+
+    Frames that are stored like that keep their very pixels and their colour space; others come in that of BT.709.
+    Every frame is the taker's own.
+    """
+    last: VideoFrame | None = None
+    for time_s, frame in _at_rate(
+        Path(path), fps, start_s, end_s, _to_planes, lambda photo: as_planes(read_image(photo))
+    ):
+        yield time_s, _copied(frame) if frame is last else frame
+        last = frame
+
+
+def _copied(frame: VideoFrame) -> VideoFrame:
+    copy = av.VideoFrame.from_ndarray(frame.to_ndarray(), format=frame.format.name)
+    copy.colorspace, copy.color_range = frame.colorspace, frame.color_range
+    return copy
+
+
+def _at_rate(
+    path: Path,
+    fps: float,
+    start_s: float,
+    end_s: float | None,
+    develop: Callable[[VideoReformatter, tuple[int, int], VideoFrame], T],
+    read_photo: Callable[[Path], T],
+) -> Iterator[tuple[float, T]]:
+    """The frame on display at start_s, start_s + 1 / fps, ..."""
     if not fps > 0:
         raise ConfigError(f"{fps} is not a valid number of frames per second.", "Give a number above 0.")
     count = math.ceil(((length_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
     if end_s is None and start_s == 0:
         count = max(count, 1)  # a photo lasts no time and is still to be seen
     times_s = (start_s + index / fps for index in range(count))
-    yield from _on_display(_pictures(path, start_s, partial(_any_even, start_s, fps)), times_s)
+    pictures = _pictures(path, start_s, develop, read_photo, partial(_any_even, start_s, fps))
+    yield from _on_display(pictures, times_s)
 
 
 def read_frames(path: Path | str, times_s: Sequence[float]) -> list[Frame]:
@@ -178,16 +216,17 @@ def read_frames(path: Path | str, times_s: Sequence[float]) -> list[Frame]:
     for start, stop in pairwise([0, *breaks, len(ascending)]):
         times = ascending[start:stop]
         if times:
-            pictures = _pictures(path, times[0], partial(_any_between, times))
-            found.update((frame.time_s, frame) for frame in _on_display(pictures, times))
+            pictures = _pictures(path, times[0], _to_rgb, read_image, partial(_any_between, times))
+            found.update((time_s, Frame(time_s, image)) for time_s, image in _on_display(pictures, times))
     return [found[time_s] for time_s in times_s]
 
 
-def _on_display(pictures: Pictures, times_s: Iterable[float]) -> Iterator[Frame]:
+def _on_display(pictures: Pictures[T], times_s: Iterable[float]) -> Iterator[tuple[float, T]]:
     """The picture on display at each of the ascending times: the latest that has begun."""
     with closing(pictures):  # type: ignore[type-var]
-        following: tuple[float, Callable[[], Image]] | None = next(pictures)
-        make, image = None, None
+        following: tuple[float, Callable[[], T]] | None = next(pictures)
+        make: Callable[[], T] | None = None
+        image: T | None = None
         for time_s in times_s:
             while following is not None and (make is None or following[0] <= time_s + _ROUNDING_S):
                 make, image = following[1], None
@@ -195,7 +234,7 @@ def _on_display(pictures: Pictures, times_s: Iterable[float]) -> Iterator[Frame]
             if image is None and make is not None:
                 image = make()
             if image is not None:
-                yield Frame(time_s, image)
+                yield time_s, image
 
 
 def _any_even(start_s: float, fps: float, begin_s: float, end_s: float) -> bool:
@@ -208,14 +247,20 @@ def _any_between(times_s: Sequence[float], begin_s: float, end_s: float) -> bool
     return bisect_left(times_s, begin_s) < bisect_right(times_s, end_s)
 
 
-def _pictures(path: Path, start_s: float, due: media.Due | None = None) -> Pictures:
+def _pictures(
+    path: Path,
+    start_s: float,
+    develop: Callable[[VideoReformatter, tuple[int, int], VideoFrame], T],
+    read_photo: Callable[[Path], T],
+    due: media.Due | None = None,
+) -> Pictures[T]:
     """Pictures from the one on display at `start_s` or some earlier one on, with increasing times.
 
     All of them, or with `due` at least those on display when it says so.
     """
     if _is_photo(path):
-        image = read_image(path)
-        yield 0.0, lambda: image
+        photo = read_photo(path)
+        yield 0.0, lambda: photo
         return
     with media.open_media(path) as container:
         stream = media.picture_stream(container)
@@ -224,7 +269,7 @@ def _pictures(path: Path, start_s: float, due: media.Due | None = None) -> Pictu
         size = media.displayed_size(stream)
         if size[0] * size[1] > MOST_PIXELS:
             raise MediaError(f"{path} claims to have a picture of {size[0]}x{size[1]}.", "Scale it down first.")
-        develop = partial(_to_rgb, VideoReformatter(), size)
+        reformatter = VideoReformatter()
         stream.thread_type = "AUTO"
         stream.codec_context.thread_count = media.decoder_threads
         zero_s = media.zero_s(container)
@@ -241,13 +286,13 @@ def _pictures(path: Path, start_s: float, due: media.Due | None = None) -> Pictu
                 break  # the jump went too far, as it may in formats without an index
             if time_s > last_s:
                 last_s = time_s
-                yield time_s, partial(develop, cast("VideoFrame", frame))
+                yield time_s, partial(develop, reformatter, size, cast("VideoFrame", frame))
     if last_s == -math.inf:
         if not sought:
             raise MediaError(
                 f"{path} has a video track of which no frame can be decoded.", "Download or copy it again."
             )
-        yield from _pictures(path, 0.0, due)
+        yield from _pictures(path, 0.0, develop, read_photo, due)
 
 
 def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool:
@@ -275,6 +320,29 @@ def _to_rgb(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFr
         pixels = ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
     turns = round(frame.rotation / 90) % 4  # counterclockwise, as numpy's
     return np.ascontiguousarray(np.rot90(pixels, turns)) if turns else pixels
+
+
+def _to_planes(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> VideoFrame:
+    """A decoded frame as it is displayed, as `yuv420p`; the frame itself if it is that already."""
+    width, height = size if all(size) else (frame.width, frame.height)
+    odd = width % 2 or height % 2
+    if odd or frame.rotation or frame.format.has_palette or any(part.is_alpha for part in frame.format.components):
+        return as_planes(_to_rgb(reformatter, size, frame))
+    if (frame.format.name, frame.width, frame.height) == ("yuv420p", width, height):
+        return frame
+    return reformatter.reformat(
+        frame, width, height, "yuv420p", dst_colorspace=Colorspace.ITU709, dst_color_range=ColorRange.MPEG, threads=1
+    )
+
+
+def as_planes(image: Image) -> VideoFrame:
+    """A picture, RGB of shape (H, W, 3), as `yuv420p` of BT.709; an odd side is extended by a line."""
+    odd = image.shape[0] % 2, image.shape[1] % 2
+    even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
+    rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
+    planes = rgb.reformat(format="yuv420p", dst_colorspace=Colorspace.ITU709)
+    planes.colorspace, planes.color_range = Colorspace.ITU709, ColorRange.MPEG
+    return planes
 
 
 def _is_photo(path: Path) -> bool:

@@ -56,9 +56,9 @@ class VideoWriter:
         end_s: Time of the source at which the sound ends; by default with the sound itself.
         crf: Quality from 0 (lossless) to 51; 20 is hard to tell from the original.
 
-    >>> with VideoWriter(path, 640, 360, fps=25, audio_from=source) as writer:  # doctest: +SKIP
-    ...     for frame in stream_frames(source, fps=25):
-    ...         writer.write(draw(frame.image), frame.time_s)
+        with VideoWriter(path, 640, 360, fps=25, audio_from=source) as writer:
+            for frame in stream_frames(source, fps=25):
+                writer.write(draw(frame.image), frame.time_s)
     """
 
     def __init__(
@@ -101,26 +101,39 @@ class VideoWriter:
             raise
         return self
 
-    def write(self, image: Image, time_s: float | None = None) -> None:
+    def write(self, picture: Image | av.VideoFrame, time_s: float | None = None) -> None:
         """Append a frame.
 
         Args:
-            image: RGB, shape (height, width, 3), uint8.
+            picture: RGB, shape (height, width, 3), uint8; or `yuv420p` of even size, written as it is: the colour space
+                of the file is then that of the first frame.
             time_s: When it appears; by default 1 / fps after the start or the frame before, counted from the start.
         """
-        if image.shape != (self._height, self._width, 3):
-            raise ValueError(f"a frame of shape {image.shape} in a video of {self._height} x {self._width}")
+        if isinstance(picture, av.VideoFrame):
+            frame, even = picture, (self._height + self._height % 2, self._width + self._width % 2)
+            if (frame.format.name, frame.height, frame.width) != ("yuv420p", *even):
+                raise ValueError(f"a frame of {frame.format.name} {frame.height} x {frame.width} in one of {even}")
+            if not self._frames:
+                context = self._video.codec_context
+                context.colorspace, context.color_range = frame.colorspace, frame.color_range
+                context.color_primaries = context.color_trc = frame.colorspace
+        else:
+            frame = self._converted(picture)
         elapsed_s = self._frames / self._fps if time_s is None else time_s - self._start_s
         self._frames += 1
         self._last_tick = max(round(elapsed_s / _TICKS), self._last_tick + 1)  # no two frames at one time
-        odd = self._height % 2, self._width % 2
-        even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
-        rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
-        frame = self._converter.reformat(rgb, format="yuv420p", dst_colorspace=Colorspace.ITU709)
         frame.pts, frame.time_base = self._last_tick, _TICKS
         with self._writing():
             self._write_sound(elapsed_s)
             self._mux_video(self._video.encode(frame))
+
+    def _converted(self, image: Image) -> av.VideoFrame:
+        if image.shape != (self._height, self._width, 3):
+            raise ValueError(f"a frame of shape {image.shape} in a video of {self._height} x {self._width}")
+        odd = self._height % 2, self._width % 2
+        even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
+        rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
+        return self._converter.reformat(rgb, format="yuv420p", dst_colorspace=Colorspace.ITU709)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

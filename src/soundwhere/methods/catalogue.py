@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 METHODS: dict[str, str | Method] = {
     "scav": "soundwhere.methods.scav.method",
+    "lvs": "soundwhere.methods.lvs",
+    "ez-vsl": "soundwhere.methods.ez_vsl",
+    "slavc": "soundwhere.methods.slavc",
+    "fnac": "soundwhere.methods.fnac",
+    "ssl-tie": "soundwhere.methods.ssl_tie",
+    "attention10k": "soundwhere.methods.attention10k",
+    "ots": "soundwhere.methods.ots",
+    "dmc": "soundwhere.methods.dmc",
 }
 """Methods by family: a module that has a `METHOD`, or the method itself. To add one: docs/extending.md."""
 
@@ -27,6 +35,9 @@ NAMES: dict[str, str] = {
     "scav-r18": "scav",
     "scav-mobile": "scav",
     "scav-tiny": "scav",
+    "attention10k-original": "attention10k",
+    "ots-ave": "ots",
+    "dmc-duet": "dmc",
 }
 """The family of every named configuration that is not called as its family."""
 
@@ -39,10 +50,11 @@ _SCHEDULE: Final = (
 )
 
 
-def find_method(family: str) -> Method:
-    """A method by the name of its family."""
+def find_method(family: str, where: str = "") -> Method:
+    """A method by the name of its family; `where` says in errors which file asked for it."""
     if family not in METHODS:
-        raise ConfigError(f"There is no method {family!r}.", f"Choose one of: {', '.join(METHODS)}.")
+        place = f"{where}: there" if where else "There"
+        raise ConfigError(f"{place} is no method {family!r}.", f"Choose one of: {', '.join(METHODS)}.")
     found = METHODS[family]
     method: Method = importlib.import_module(found).METHOD if isinstance(found, str) else found
     return method
@@ -50,15 +62,19 @@ def find_method(family: str) -> Method:
 
 def named_config(name: str, where: str = "") -> MethodConfig:
     """The configuration of a named model; `where` says in errors which file asked for it."""
-    family = NAMES.get(name, name)
-    if family not in METHODS or name not in find_method(family).named:
+    if not is_named(name):
         place = f"{where}: there" if where else "There"
         raise ConfigError(
             f"{place} is no model named {name!r}.",
-            f"Choose one of: {', '.join([*NAMES, *(name for name in METHODS if name != 'scav')])}.",
+            f"Choose one of: {', '.join(filter(is_named, (*NAMES, *METHODS)))}.",
         )
-    config: MethodConfig = find_method(family).named[name]
+    config: MethodConfig = find_method(NAMES.get(name, name)).named[name]
     return config
+
+
+def is_named(name: str) -> bool:
+    """Whether a configuration has this name; a family may have one of its own name."""
+    return name in NAMES or (name in METHODS and name in find_method(name).named)
 
 
 def default_config() -> Config:
@@ -84,7 +100,7 @@ def base_config(section: dict[str, Any], where: str) -> MethodConfig:
     """What the other settings of a [method] section change: the named configuration, or its family's defaults."""
     family, name = section.get("family"), section.get("name")
     if isinstance(family, str):
-        method = find_method(family)
+        method = find_method(family, where)
         named: MethodConfig | None = method.named.get(name) if isinstance(name, str) else None
         return named if named is not None else method.config()
     return named_config(name if isinstance(name, str) else DEFAULT, where)
@@ -93,8 +109,8 @@ def base_config(section: dict[str, Any], where: str) -> MethodConfig:
 def upgraded(values: dict[str, Any]) -> dict[str, Any]:
     """Settings in the sections of format 1 ([model], [loss], [data], [train]: SCAV alone), in those of today."""
     sections = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
-    old = [sections.pop(name, {}) for name in ("model", "loss")]
-    moved = {name: value for section in old if isinstance(section, dict) for name, value in section.items()}
+    old = [sections.pop(name) for name in ("model", "loss") if isinstance(sections.get(name), dict)]
+    moved = {name: value for section in old for name, value in section.items()}
     for section, names in (("train", _SCHEDULE), ("data", ("single_fraction",))):
         present = sections.get(section)
         if isinstance(present, dict):

@@ -15,9 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
 from soundwhere.config import from_dict, to_dict
-from soundwhere.errors import CheckpointError
+from soundwhere.errors import CheckpointError, MissingExtraError
 from soundwhere.files import atomic_path, make_folder, parse_json, write_json
-from soundwhere.methods.catalogue import METHODS, NAMES, base_config, find_method
+from soundwhere.methods.catalogue import base_config, find_method, is_named
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,7 +65,7 @@ def model_file(name_or_path: str | Path) -> Path:
         return path / "best.safetensors"
     if path.exists() or path.suffix == ".safetensors":
         return path
-    if name in {**NAMES, **METHODS}:
+    if is_named(name):
         raise CheckpointError(
             f"No trained weights ship for {name}. Built-in: {', '.join(SHIPPED) or 'none'}.",
             f"Train it with `soundwhere train --model {name}` and give the file it writes.",
@@ -124,9 +124,10 @@ def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
     return stored_config(settings, str(path)), facts
 
 
-def stored_config(settings: dict[str, Any], where: str) -> MethodConfig:
+def stored_config(settings: Any, where: str) -> MethodConfig:
     """A stored configuration; what it leaves out has the default of its method, whatever a name stands for today."""
-    base = type(base_config({"family": "scav", **settings}, where))()
+    section = settings if isinstance(settings, dict) else {}  # what it is instead, `from_dict` says
+    base = type(base_config({"family": "scav", **section}, where))()
     return from_dict(type(base), settings, where, base)
 
 
@@ -274,9 +275,11 @@ def _read_config(path: Path) -> MethodConfig:
 
 def _fetch(name: str) -> Path:
     """A repository's files in the Hub's own cache."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ImportError as error:
+        raise MissingExtraError("huggingface_hub", "hub") from error
     try:
         return Path(snapshot_download(name, allow_patterns=[HUB_CONFIG, HUB_WEIGHTS]))
     except (HfHubHTTPError, HFValidationError, OSError) as error:

@@ -138,6 +138,10 @@ class Network(HubFormat, nn.Module, ABC):
 
     needs: frozenset[Extra] = frozenset()
     controls: ClassVar[tuple[Control, ...]] = ()
+    published: ClassVar[Mapping[str, str]] = {}
+    """Beginnings of the names in the published checkpoints, with what stands here in their place."""
+    unpublished: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of the names of what published checkpoints lack."""
     visual: nn.Module
     """From pictures (B, 3, H, W) to features (B, C, h, w), with `stride`, the pixels per cell."""
 
@@ -182,6 +186,9 @@ class Network(HubFormat, nn.Module, ABC):
 
     def load_pretrained(self, download: bool) -> None:
         """Load the weights that training starts from; nothing is fetched unless `download` is set."""
+
+    def complete(self, download: bool) -> None:
+        """Load the weights of what a published checkpoint lacks; nothing is fetched unless `download` is set."""
 
     def start_from(self, other: Network) -> None:
         """Begin training with the weights of another network of the method, as far as both have them."""
@@ -239,13 +246,15 @@ class Schedule:
 
     Attributes:
         batch_size: Scenes per optimiser step, over all processes.
-        learning_rate: Highest rate of Adam.
+        learning_rate: Highest rate.
         decay: Rate over the steps: `constant`, or half a `cosine` down to 0.
         warmup_steps: Steps over which the rate rises from 0.
         clip_norm: Largest norm of the gradient; 0 leaves it as it is.
         accumulate: Parts a process's batch is cut into.
-        weight_decay: Of Adam, added to the gradient.
+        weight_decay: Added to the gradient, or with `adamw` taken from the weights.
         betas: Of Adam.
+        optimiser: `adam`, `adamw`, or `sgd` with a `momentum`.
+        momentum: Of `sgd`.
     """
 
     batch_size: int
@@ -256,6 +265,8 @@ class Schedule:
     accumulate: int = 1
     weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.999)
+    optimiser: Literal["adam", "adamw", "sgd"] = "adam"
+    momentum: float = 0.0
 
 
 @dataclass(frozen=True)

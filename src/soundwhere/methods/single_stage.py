@@ -35,9 +35,13 @@ class SingleStageConfig(MethodConfig):
     accumulate: int = 1
     """Parts a process's batch is cut into; saves memory, and leaves fewer contrastive negatives for each part."""
     learning_rate: float = constants.LEARNING_RATE
-    """Initial learning rate of Adam."""
+    """Initial learning rate."""
     weight_decay: float = 0.0
-    """Weight decay of Adam."""
+    """Weight decay: added to the gradient, or with adamw taken from the weights."""
+    optimiser: Literal["adam", "adamw", "sgd"] = "adam"
+    """What steps."""
+    momentum: float = 0.0
+    """Of sgd."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate over the steps."""
     warmup_steps: int = 0
@@ -48,7 +52,7 @@ class SingleStageConfig(MethodConfig):
     training: ClassVar[frozenset[str]] = frozenset(
         {
             *("steps", "batch_size", "accumulate", "learning_rate", "weight_decay", "schedule", "warmup_steps"),
-            "clip_norm",
+            *("clip_norm", "optimiser", "momentum"),
         }
     )
     changeable: ClassVar[frozenset[str]] = frozenset({"steps", "learning_rate", "clip_norm"})
@@ -57,7 +61,7 @@ class SingleStageConfig(MethodConfig):
         super().__post_init__()
         for name in ("steps", "batch_size", "accumulate"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("weight_decay", "warmup_steps", "clip_norm"):
+        for name in ("weight_decay", "warmup_steps", "clip_norm", "momentum"):
             require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "greater than 0")
 
@@ -98,6 +102,8 @@ class SingleStage:
             clip_norm=config.clip_norm,
             accumulate=config.accumulate,
             weight_decay=config.weight_decay,
+            optimiser=config.optimiser,
+            momentum=config.momentum,
         )
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torchmetrics import Metric
 
 from soundwhere.distributed import rank, world_size
+from soundwhere.errors import MissingExtraError
 from soundwhere.metrics.pairs import PairScores, figures
 from soundwhere.metrics.presets import Preset, find_preset, score
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.metrics.frames import Grid
+
+if TYPE_CHECKING or find_spec("torchmetrics"):
+    from torchmetrics import Metric
+else:
+
+    class Metric:
+        """Stands in for torchmetrics' class and says what is missing when a metric is made."""
+
+        def __init__(self, **_: Any) -> None:
+            raise MissingExtraError("torchmetrics", "train")
+
 
 _KEYS = ("scene", "source", "prediction")
 _SCORES = ("iou", "ap", "pointing", "leakage")

@@ -1,13 +1,16 @@
-"""Tables of figures with their intervals, as Markdown, LaTeX and HTML."""
+"""Tables of words and figures with their intervals, as Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
 import html
 import math
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from soundwhere.metrics.bootstrap import Interval
 
 _NAMES: Final = {
@@ -26,20 +29,8 @@ class Cell(NamedTuple):
     interval: str = ""
     margin: str = ""
 
-
-@dataclass(frozen=True)
-class TableRow:
-    """A line of a table.
-
-    Attributes:
-        label: What it is about.
-        group: Lines of one group stand together.
-        cells: One per column.
-    """
-
-    label: str
-    group: str
-    cells: tuple[Cell, ...]
+    def __str__(self) -> str:
+        return f"{self.text} ({self.interval})" if self.interval else self.text
 
 
 @dataclass(frozen=True)
@@ -48,15 +39,34 @@ class Table:
 
     Attributes:
         title: What it shows.
-        columns: Heads of the columns after the label and the group.
-        rows: The lines.
+        head: Names of the columns.
+        rows: The lines, as wide as the head; words stand for a cell without an interval.
         notes: What a reader has to know, below it.
+        groups: The second column says which lines belong together; rules separate the groups.
     """
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[TableRow, ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell | str, ...], ...]
     notes: tuple[str, ...] = ()
+    groups: bool = False
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The lines, words being cells too."""
+        return [[Cell(each) if isinstance(each, str) else each for each in row] for row in self.rows]
+
+    @property
+    def figures(self) -> list[bool]:
+        """Of each column, whether it holds numbers (or dashes), which stand at the right."""
+        columns = list(zip(*self.cells, strict=True)) or [()] * len(self.head)
+        return [all(re.match(r"[-+]?\d|-?$", cell.text) for cell in column) for column in columns]
+
+    @property
+    def ends(self) -> list[bool]:
+        """Of each line, whether a group ends with it."""
+        groups = [row[1].text if self.groups else "" for row in self.cells]
+        return [following != own for own, following in zip(groups, [*groups[1:], None], strict=False)]
 
 
 def figure_name(figure: str) -> str:
@@ -84,62 +94,118 @@ def percent(interval: Interval | None, *, signed: bool = False) -> Cell:
     return Cell(value, f"{low} to {high}", f"±{50 * (interval.high - interval.low):.1f}")
 
 
-def to_markdown(table: Table) -> str:
-    """The table as Markdown, with its title and notes."""
-    head = ["answer", "kind", *table.columns]
-    lines = [f"### {table.title}", "", _pipes(head), _pipes(["---", "---", *["---:"] * len(table.columns)])]
-    for row in table.rows:
-        cells = [f"{cell.text} ({cell.interval})" if cell.interval else cell.text for cell in row.cells]
-        lines.append(_pipes([row.label, row.group, *cells]))
+def figures_table(
+    title: str,
+    rows: Mapping[Any, Mapping[str, Interval | Cell | str | None]],
+    columns: Mapping[str, str],
+    *notes: str,
+    first: str = "answer",
+    kinds: Mapping[Any, str] | None = None,
+    signed: Collection[str] = (),
+) -> Table:
+    """A table of shares, a line for each row.
+
+    Args:
+        title: What it shows.
+        rows: Figures by row; a dash stands for one that is not there.
+        columns: Which figures, and what they are called.
+        notes: What a reader has to know.
+        first: What the rows are.
+        kinds: A word about each row, by which rows belong together.
+        signed: Figures that are differences.
+    """
+    lines = []
+    for row, figures in rows.items():
+        words = [str(row)] if kinds is None else [str(row), kinds.get(row, "")]
+        values = {key: figures.get(key) for key in columns}
+        cells = [
+            each if isinstance(each, str | Cell) else percent(each, signed=key in signed)
+            for key, each in values.items()
+        ]
+        lines.append((*words, *cells))
+    head = (first, *columns.values()) if kinds is None else (first, "kind", *columns.values())
+    return Table(title, head, tuple(lines), notes, groups=kinds is not None)
+
+
+def figure_names(figures: Iterable[str]) -> dict[str, str]:
+    """Figures and what tables call them."""
+    return {figure: figure_name(figure) for figure in figures}
+
+
+def plain(interval: Interval | None) -> Cell:
+    """A number with its interval; a dash for none.
+
+    >>> from soundwhere.metrics.bootstrap import Interval
+    >>> str(plain(Interval(1.5, 1, 2)))
+    '1.50 (1.00 to 2.00)'
+    """
+    if interval is None:
+        return Cell("-")
+    value, low, high = (f"{number:.2f}" for number in (interval.value, interval.low, interval.high))
+    return Cell(value, f"{low} to {high}", f"±{(interval.high - interval.low) / 2:.2f}")
+
+
+def to_markdown(table: Table, heading: str = "###") -> str:
+    r"""The table as Markdown, with its title and notes.
+
+    >>> print(to_markdown(Table("Sizes", ("thing", "px"), (("a|b", "3"),), ("Short side.",))), end="")
+    ### Sizes
+    <BLANKLINE>
+    | thing | px |
+    | --- | ---: |
+    | a\|b | 3 |
+    <BLANKLINE>
+    Short side.
+    """
+    rules = ["---:" if number else "---" for number in table.figures]
+    lines = [f"{heading} {table.title}", "", *map(_pipes, (table.head, rules))]
+    lines += [_pipes([str(cell) for cell in row]) for row in table.cells]
     lines += ["", *(f"{note}  " for note in table.notes)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def to_latex(table: Table) -> str:
     """The table as LaTeX (booktabs)."""
-    columns = len(table.columns)
     lines = [
         r"\begin{table}[t]",
         r"\centering",
         rf"\caption{{{_latex(table.title)}.{''.join(' ' + _latex(note) for note in table.notes)}}}",
-        rf"\begin{{tabular}}{{ll{'r' * columns}}}",
+        rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in table.figures)}}}",
         r"\toprule",
-        " & ".join(["Answer", "Kind", *(_latex(column) for column in table.columns)]) + r" \\",
+        " & ".join(_latex(column) for column in table.head) + r" \\",
         r"\midrule",
     ]
-    previous = None
-    for row in table.rows:
-        if previous is not None and row.group != previous:
-            lines.append(r"\midrule")
-        previous = row.group
+    for number, (row, end) in enumerate(zip(table.cells, table.ends, strict=True), 1):
         cells = [
             rf"{_latex(cell.text)} {{\scriptsize ({_latex(cell.interval).replace(' to ', '--')})}}"
             if cell.interval
             else _latex(cell.text)
-            for cell in row.cells
+            for cell in row
         ]
-        lines.append(" & ".join([_latex(row.label), _latex(row.group), *cells]) + r" \\")
+        lines.append(" & ".join(cells) + r" \\")
+        if end and number < len(table.rows):
+            lines.append(r"\midrule")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
 
 def to_html(table: Table) -> str:
     """The table as HTML, with its title and notes."""
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in ("answer", "kind", *table.columns))
-    body = []
-    previous = None
-    for row in table.rows:
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in table.head)
+    body, begins = [], False
+    for row, end in zip(table.cells, table.ends, strict=True):
         cells = "".join(
-            f"<td>{html.escape(cell.text)}<br><small>{html.escape(cell.interval)}</small></td>" for cell in row.cells
+            f"<td>{html.escape(cell.text)}"
+            + (f"<br><small>{html.escape(cell.interval)}</small></td>" if cell.interval else "</td>")
+            for cell in row
         )
-        border = ' class="group"' if previous is not None and row.group != previous else ""
-        previous = row.group
-        label = f"<td>{html.escape(row.label)}</td><td>{html.escape(row.group)}</td>"
-        body.append(f"<tr{border}>{label}{cells}</tr>")
+        border = ' class="group"' if begins else ""
+        body.append(f"<tr{border}>{cells}</tr>")
+        begins = end
     notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in table.notes)
     return f"<h2>{html.escape(table.title)}</h2><table><tr>{head}</tr>{''.join(body)}</table>{notes}"
 
 
-def _pipes(cells: list[str]) -> str:
+def _pipes(cells: tuple[str, ...] | list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

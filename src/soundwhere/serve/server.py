@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import socket
 import zipfile
 from contextlib import asynccontextmanager
 from functools import partial
@@ -29,7 +28,10 @@ from soundwhere.media.container import VIDEO_SUFFIXES
 from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name, work_error
 from soundwhere.serve.runner import Runner
 from soundwhere.serve.worker import make_worker
-from soundwhere.web import LOOPBACK, Guard, make_application
+from soundwhere.web.addresses import LOOPBACK, listen, page_addresses
+from soundwhere.web.application import Text, make_application
+from soundwhere.web.connections import make_server
+from soundwhere.web.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -42,7 +44,7 @@ _PAGE: Final = "index.html"  # of a result
 class Pick(BaseModel):
     """A clip of the folder, by its number."""
 
-    clip: str = Field(max_length=16)
+    clip: Text = Field(max_length=16)
 
 
 class TooLargeError(SoundwhereError):
@@ -78,7 +80,7 @@ def make_app(
 
     def admit(request: Request) -> None:
         known = request.cookies.get(_COOKIE, "")
-        if key and request.url.path != "/enter" and not secrets.compare_digest(known.encode(), key.encode()):
+        if key and request.scope["path"] != "/enter" and not secrets.compare_digest(known.encode(), key.encode()):
             raise HTTPException(401, "Follow the link that the server printed when it started.")
 
     app = make_application(
@@ -109,7 +111,8 @@ def _add_door(app: FastAPI, key: str) -> None:
 def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, about: dict[str, Any]) -> None:
     @app.get("/api/session")
     def session() -> dict[str, Any]:
-        return {**about, "model": runner.model, "folder": None if shelf is None else shelf.root.resolve().name}
+        folder = None if shelf is None else _printable(shelf.root.resolve().name)
+        return {**about, "model": runner.model, "folder": folder}
 
     @app.get("/api/clips")
     def clips() -> list[dict[str, Any]]:
@@ -281,7 +284,7 @@ def serve(
     port: int = 8766,
     limit_bytes: int = 2 << 30,
     key: str = "",
-    ready: Callable[[str], None] = print,
+    ready: Callable[[list[str]], None] = print,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
@@ -293,13 +296,11 @@ def serve(
         port: Port; 0 for any that is free.
         limit_bytes: Size of the largest upload.
         key: What the link has to carry; needed unless the host is this machine's own.
-        ready: Called with the address of the page once the port is taken.
+        ready: Called with the links to the page once the port is taken: for this machine, then for others.
 
     Raises:
         ConfigError: The port cannot be used, the model cannot be loaded, or others could come in without a key.
     """
-    import uvicorn
-
     if host not in LOOPBACK and not key:
         raise ConfigError(f"On {host} others could reach your clips without a key.", "Leave out --host.")
     complaints: list[SoundwhereError] = []
@@ -308,33 +309,11 @@ def serve(
         complaints.append(error)
         server.should_exit = True
 
-    listener = _listen(host, port)
+    listener = listen(host, port)
     runner = Runner(jobs, partial(make_worker, options), useless)
-    app = make_app(jobs, runner, shelf, limit_bytes, key)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
-    ready(_address(host, listener.getsockname()[1], key))
+    server = make_server(make_app(jobs, runner, shelf, limit_bytes, key))
+    door = f"enter?key={key}" if key else ""
+    ready([address + door for address in page_addresses(host, listener.getsockname()[1])])
     server.run(sockets=[listener])
     if complaints:
         raise complaints[0]
-
-
-def _address(host: str, port: int, key: str) -> str:
-    """Where the page is; a server on all addresses is shown at this machine's own."""
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/" + (f"enter?key={key}" if key else "")
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Take a port, or say who may have it."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen()  # from now on a browser waits instead of giving up
-    except OSError as error:
-        raise ConfigError(
-            f"Port {port} on {host} cannot be used: {error.strerror}.",
-            "Another server may be running there: look at it, or choose another --port.",
-        ) from error
-    return listener

@@ -15,7 +15,7 @@ import torch
 from soundwhere.config import Config, from_dict, to_dict
 from soundwhere.errors import CheckpointError
 from soundwhere.methods.catalogue import upgraded
-from soundwhere.methods.files import load_weights, read_facts, read_tensors, write_model
+from soundwhere.methods.files import load_weights, read_facts, read_tensors, stored_config, write_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,11 +56,12 @@ def save_checkpoint(
 
 def read_progress(path: Path) -> tuple[Config, Progress]:
     """The configuration of the run that wrote a checkpoint, and its place in the run."""
-    method, facts = read_facts(path)
+    _, facts = read_facts(path)
     if "progress" not in facts:
         raise CheckpointError(f"{path} holds a model but no training state.", "Start from it with --from instead.")
     try:
-        sections = {name: section for name, section in upgraded(facts["config"]).items() if name != "method"}
+        sections = upgraded(facts["config"])
+        method = stored_config(sections.pop("method", {}), str(path))
         config = from_dict(Config, sections, str(path), Config(method=method))
         return config, Progress(**facts["progress"])
     except (AttributeError, KeyError, TypeError) as error:
@@ -75,12 +76,13 @@ def restore(path: Path, model: Network, optimiser: Optimizer | None) -> None:
 
 
 def _optimiser_tensors(model: Network, optimiser: Optimizer) -> dict[str, torch.Tensor]:
-    """Adam's state under the names of the parameters it belongs to."""
+    """The optimiser's state under the names of the parameters it belongs to."""
     names: dict[torch.Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{OPTIMISER_PREFIX}{key}.{names[parameter]}": torch.as_tensor(value)
         for parameter, state in optimiser.state.items()
         for key, value in state.items()
+        if value is not None  # SGD without momentum keeps nothing
     }
 
 

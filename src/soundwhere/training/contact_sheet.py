@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from soundwhere.data.draws import collate
 from soundwhere.files import atomic_path
 from soundwhere.media.draw import contact_sheet, overlay
+from soundwhere.methods.method import Given
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,8 @@ def write_sheet(path: Path, model: Network, draws: Draws, most: int = SCENES) ->
     examples = [draws.draw(number, pictures=True) for number in range(min(SCENES, most, len(draws)))]
     batch = collate(examples, draws.native).to(model.device)
     seen, heard = model.seen(batch), model.hear(batch.mixture)
-    answer = model.localise(seen, heard).similarity
+    apart = batch.mixture[:, None] if batch.solos is None else batch.solos
+    answer = model.localise(seen, heard, given=Given(sounds=apart)).similarity
     watched = {
         **model.views(seen, heard),
         **{f"source {k + 1}": one for k, one in enumerate(answer[:, :, None].unbind(1))},

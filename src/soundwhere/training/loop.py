@@ -49,12 +49,14 @@ def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
     return rate
 
 
-def make_optimiser(objective: nn.Module, schedule: Schedule) -> torch.optim.Adam:
-    """Adam over what trains in this stage."""
+def make_optimiser(objective: nn.Module, schedule: Schedule) -> torch.optim.Optimizer:
+    """The stage's optimiser over what trains in it."""
     trained = [parameter for parameter in objective.parameters() if parameter.requires_grad]
-    return torch.optim.Adam(
-        trained, lr=schedule.learning_rate, weight_decay=schedule.weight_decay, betas=schedule.betas
-    )
+    rate, decay = schedule.learning_rate, schedule.weight_decay
+    if schedule.optimiser == "sgd":
+        return torch.optim.SGD(trained, lr=rate, momentum=schedule.momentum, weight_decay=decay)
+    kind = torch.optim.AdamW if schedule.optimiser == "adamw" else torch.optim.Adam
+    return kind(trained, lr=rate, weight_decay=decay, betas=schedule.betas)
 
 
 def run_stage(

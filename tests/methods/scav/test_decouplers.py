@@ -68,12 +68,12 @@ def test_sound_attends_to_what_is_seen() -> None:
 def test_the_branches_do_not_see_each_other(tiny: SCAVConfig) -> None:
     torch.manual_seed(0)
     model = SCAV(tiny).eval()
-    features, embedding = torch.rand(2, 128, 2, 4), torch.rand(2, 128)
+    features, heard = torch.rand(2, 128, 2, 4), torch.rand(2, 2, 128)
     prior = torch.zeros(2, 2, 4)
     prior[:, :, :2] = 1
     changed = features.clone()
     changed[:, :, :, 2:] += 1  # only where the second branch looks
-    before, after = (model.decouple(f, embedding, prior) for f in (features, changed))
+    before, after = (model.decouple(f, heard, prior) for f in (features, changed))
     torch.testing.assert_close(before.features[:, 0], after.features[:, 0])
     torch.testing.assert_close(before.embeddings[:, 0], after.embeddings[:, 0])
     assert (before.features[:, 1] - after.features[:, 1]).abs().max() > 1e-3
@@ -82,8 +82,8 @@ def test_the_branches_do_not_see_each_other(tiny: SCAVConfig) -> None:
 def test_shared_weights_treat_both_branches_alike(tiny: SCAVConfig) -> None:
     torch.manual_seed(0)
     model = SCAV(tiny).eval()
-    features, embedding, prior = torch.rand(1, 128, 2, 2), torch.rand(1, 128), torch.rand(1, 2, 2)
-    there, back = model.decouple(features, embedding, prior), model.decouple(features, embedding, 1 - prior)
+    features, heard, prior = torch.rand(1, 128, 2, 2), torch.rand(1, 2, 128), torch.rand(1, 2, 2)
+    there, back = model.decouple(features, heard, prior), model.decouple(features, heard, 1 - prior)
     torch.testing.assert_close(there.features, back.features.flip(1))
     torch.testing.assert_close(there.embeddings, back.embeddings.flip(1))
 
@@ -94,5 +94,5 @@ def test_unshared_decouplers_differ(tiny: SCAVConfig) -> None:
     assert len(shared.visual_decouplers) == 1
     assert len(apart.visual_decouplers) == 2
     half = torch.full((1, 2, 2), 0.5)
-    branches = apart.decouple(torch.rand(1, 128, 2, 2), torch.rand(1, 128), half)
+    branches = apart.decouple(torch.rand(1, 128, 2, 2), torch.rand(1, 2, 128), half)
     assert (branches.features[:, 0] - branches.features[:, 1]).abs().max() > 1e-3

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from soundwhere.config import Thresholds
-from soundwhere.methods.scav.prior import dominant_map, normalise_range
+from soundwhere.methods.scav.prior import dominant_map
+from soundwhere.models.similarity import normalise_range
 
 PAPER = Thresholds()
 DEPTH, HEIGHT, WIDTH = 4, 3, 5

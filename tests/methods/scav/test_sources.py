@@ -6,11 +6,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from soundwhere.models.peeling import answer, localise_sources, share_out
 
 from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV
-from soundwhere.methods.scav.prior import normalise_range
+from soundwhere.methods.scav.peeling import share_out
+from soundwhere.models.similarity import normalise_range
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +45,10 @@ def test_peaks_are_taken_one_after_another() -> None:
 def test_two_sources_are_the_models_own_answer(model: SCAV) -> None:
     torch.manual_seed(1)
     features, heard = torch.rand(2, 128, 4, 5), torch.rand(2, 2, 128)
-    own = model.localise_heard(features, heard)
-    found = localise_sources(model, features, heard, 2)
+    own = model.answer(features, heard)
+    found = model.localise(features, heard, 2)
     torch.testing.assert_close(found.similarity, own.similarity)
-    one = localise_sources(model, features, heard, 1)
+    one = model.localise(features, heard, 1)
     torch.testing.assert_close(one.similarity, own.similarity[:, :1])
 
 
@@ -57,15 +57,15 @@ def test_each_source_is_a_branch_of_its_own_share(model: SCAV) -> None:
     """Against stage 2 called by hand for every share."""
     torch.manual_seed(2)
     features, heard = torch.rand(1, 128, 4, 5), torch.rand(1, 2, 128)
-    found = localise_sources(model, features, heard, 4)
+    found = model.localise(features, heard, 4)
     assert found.similarity.shape == (1, 4, 4, 5)
     assert found.embeddings.shape == (1, 4, 128)
     similarity = model.similarity(features, heard[:, 0])
     shares = share_out(similarity, lambda remaining: model.spatial_prior(remaining, features), 4)
     for number, (prior, branch) in enumerate([(shares[:, 0], 0), (shares[:, 1], 0), (shares[:, 2], 0)]):
-        expected = model.branch_similarity(model.decouple(features, heard[:, 1], prior))[:, branch]
+        expected = model.branch_similarity(model.decouple(features, heard, prior))[:, branch]
         torch.testing.assert_close(found.similarity[:, number], expected)
-    last = model.branch_similarity(model.decouple(features, heard[:, 1], 1 - shares[:, 3]))[:, 1]
+    last = model.branch_similarity(model.decouple(features, heard, 1 - shares[:, 3]))[:, 1]
     torch.testing.assert_close(found.similarity[:, 3], last)
 
 
@@ -75,11 +75,15 @@ def test_whatever_a_model_makes_of_its_branches_is_made_of_peeled_ones(maps: str
     torch.manual_seed(0)
     model = SCAV(replace(NAMED["scav-tiny"], maps=maps)).eval()
     features, heard = torch.rand(2, 128, 4, 5), torch.rand(2, 2, 128)
-    own, found = model.localise_heard(features, heard), localise_sources(model, features, heard, 1)
+    own, found = model.answer(features, heard), model.localise(features, heard, 1)
     torch.testing.assert_close(found.similarity, own.similarity[:, :1])
     torch.testing.assert_close(found.confidence, own.confidence[:, :1])
-    again = answer(model, features, heard, model.decouple(features, heard[:, 1], torch.rand(2, 4, 5)))
+    again = model.read(features, heard, model.decouple(features, heard, torch.rand(2, 4, 5)))
     assert not torch.allclose(again.similarity, own.similarity)
+    prior = model.prior(features, heard)
+    shared = model.read(features, heard, model.share(features, heard, model.stage_one_map(features, heard), 2))
+    torch.testing.assert_close(vars(shared), vars(own))
+    torch.testing.assert_close(vars(model.read(features, heard, model.decouple(features, heard, prior))), vars(own))
 
 
 @torch.inference_mode()
@@ -87,7 +91,7 @@ def test_without_stage_two_peaks_are_grown_and_taken_away(model: SCAV) -> None:
     torch.manual_seed(3)
     alone = model.without_stage_two().eval()
     features, heard = torch.rand(2, 128, 4, 5), torch.rand(2, 2, 128)
-    found = localise_sources(alone, features, heard, 3)
+    found = alone.localise(features, heard, 3)
     assert found.similarity.shape == (2, 3, 4, 5)
     assert (found.confidence[:, :-1] >= found.confidence[:, 1:]).all()
     assert found.embeddings.shape == (2, 3, 128)

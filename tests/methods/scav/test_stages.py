@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
+from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss, source_loss
-from soundwhere.methods.scav.config import SCAVConfig
+from soundwhere.methods.method import Schedule
+from soundwhere.methods.scav.method import METHOD
 from soundwhere.methods.scav.model import SCAV
-from soundwhere.methods.scav.stages import Objective, Stage
+from soundwhere.methods.scav.stages import Objective, StageName
+from soundwhere.methods.scav.strength import STRENGTH
 from soundwhere.models.similarity import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from soundwhere.methods.scav.config import SCAVConfig
     from soundwhere.types import Batch
 
 HEADS = {"project_visual", "project_audio", "visual_decouplers", "audio_decoupler"}
 
 
-PAPER = LossConfig(stage_two="paper")
-
-
-def make(config: SCAVConfig, stage: Stage, loss: LossConfig = PAPER) -> Objective:
+def make(config: SCAVConfig, stage: StageName, **loss: Any) -> Objective:
+    """The objective of a stage, by default with the paper's loss of stage 2."""
     torch.manual_seed(0)
-    return Objective(SCAV(config), stage, loss)
+    return Objective(SCAV(replace(config, **{"stage_two": "paper", **loss})), stage)
 
 
 def step(objective: Objective, batch: Batch) -> dict[str, torch.Tensor]:
@@ -61,7 +63,7 @@ def parts(names: list[str]) -> set[str]:
 def test_what_trains_and_what_does_not_move(
     tiny: SCAVConfig,
     make_batch: Callable[..., Batch],
-    stage: Stage,
+    stage: StageName,
     changes: dict[str, bool],
     trained: set[str],
 ) -> None:
@@ -81,7 +83,7 @@ def test_what_trains_and_what_does_not_move(
 
 
 @pytest.mark.parametrize("stage", ["one", "two", "joint"])
-def test_eval_and_train_come_back_to_what_the_stage_needs(tiny: SCAVConfig, stage: Stage) -> None:
+def test_eval_and_train_come_back_to_what_the_stage_needs(tiny: SCAVConfig, stage: StageName) -> None:
     objective = make(replace(tiny, freeze_visual=True), stage)
     before = {name: module.training for name, module in objective.named_modules()}
     objective.eval()
@@ -109,8 +111,8 @@ def test_stage_two_leaves_its_prior_alone(tiny: SCAVConfig, make_batch: Callable
 
     def prior() -> torch.Tensor:
         model = objective.model
-        features = model.features(batch)
-        return model.spatial_prior(model.similarity(features, model.audio(model.hear(batch.mixture))), features)
+        features = model.seen(batch)
+        return model.spatial_prior(model.similarity(features, model.audio(model.spectrogram(batch.mixture))), features)
 
     before = prior()
     step(objective, batch)
@@ -120,10 +122,10 @@ def test_stage_two_leaves_its_prior_alone(tiny: SCAVConfig, make_batch: Callable
 def test_stage_one_is_the_chosen_form(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     objective, batch = make(tiny, "one").eval(), make_batch()
     model = objective.model
-    features, embedding = model.features(batch), model.audio(model.hear(batch.mixture))
+    features, embedding = model.seen(batch), model.audio(model.spectrogram(batch.mixture))
     expected = infonce_loss(prepare(features, "cosine"), prepare(embedding, "cosine"), tiny.thresholds)
     torch.testing.assert_close(objective(batch)["loss"], expected)
-    other = make(tiny, "one", LossConfig(stage_one="paper")).eval()
+    other = make(tiny, "one", stage_one="paper").eval()
     assert (other(batch)["loss"] - expected).abs() > 1e-3
 
 
@@ -131,13 +133,11 @@ def test_stage_one_is_the_chosen_form(tiny: SCAVConfig, make_batch: Callable[...
 def test_stage_two_is_the_sum_over_both_sources(
     tiny: SCAVConfig, make_batch: Callable[..., Batch], cross: bool
 ) -> None:
-    objective, batch = (
-        make(tiny, "two", LossConfig(stage_two="paper", cross_sample_negatives=cross)).eval(),
-        make_batch(),
-    )
+    objective, batch = make(tiny, "two", cross_sample_negatives=cross).eval(), make_batch()
     model = objective.model
-    features, embedding = model.features(batch), model.audio(model.hear(batch.mixture))
-    branches = model.decouple(features, embedding, model.spatial_prior(model.similarity(features, embedding), features))
+    features, embedding = model.seen(batch), model.audio(model.spectrogram(batch.mixture))
+    prior = model.spatial_prior(model.similarity(features, embedding), features)
+    branches = model.decouple(features, torch.stack([embedding, embedding], dim=1), prior)
     expected = sum(
         source_loss(
             prepare(branches.features[:, k], "cosine"),
@@ -153,7 +153,7 @@ def test_stage_two_is_the_sum_over_both_sources(
 def test_cross_sample_negatives_look_at_other_samples(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     batch = make_batch(4)
     for cross in (False, True):
-        objective = make(tiny, "two", LossConfig(stage_two="paper", cross_sample_negatives=cross)).eval()
+        objective = make(tiny, "two", stage_two="paper", cross_sample_negatives=cross).eval()
         whole = objective(batch)["loss"]
         halves = (objective(batch[:2])["loss"] + objective(batch[2:])["loss"]) / 2
         assert torch.allclose(whole, halves, atol=1e-4) != cross
@@ -164,7 +164,7 @@ def test_cross_sample_negatives_look_at_other_samples(tiny: SCAVConfig, make_bat
 def test_every_prior_trains_with_every_stage_two_loss(
     tiny: SCAVConfig, make_batch: Callable[..., Batch], prior: str, form: str
 ) -> None:
-    objective = make(replace(tiny, prior=prior), "two", LossConfig(stage_two=form))
+    objective = make(replace(tiny, prior=prior), "two", stage_two=form)
     values = step(objective, make_batch())
     assert values["loss"].isfinite()
     if prior == "uniform":
@@ -176,12 +176,13 @@ def test_joint_training_adds_both_losses_and_may_train_through_the_prior(
     tiny: SCAVConfig, make_batch: Callable[..., Batch], through: bool
 ) -> None:
     batch = make_batch()
-    config = LossConfig(prior_gradient=through)
-    joint, one, two = (make(tiny, stage, config).eval() for stage in ("joint", "one", "two"))
+    joint, one, two = (
+        make(tiny, stage, stage_two="distil", prior_gradient=through).eval() for stage in ("joint", "one", "two")
+    )
     values = joint(batch)
     torch.testing.assert_close(values["loss"], one(batch)["loss"] + two(batch)["loss"])
     torch.testing.assert_close(values["stage_one"], one(batch)["loss"].detach())
-    other = make(tiny, "joint", replace(config, prior_gradient=not through)).eval()
+    other = make(tiny, "joint", stage_two="distil", prior_gradient=not through).eval()
     values["loss"].backward()
     other(batch)["loss"].backward()
     pairs = zip(joint.model.audio.parameters(), other.model.audio.parameters(), strict=True)
@@ -192,7 +193,7 @@ def test_solo_sounds_do_not_move_the_statistics_for_mixtures(
     tiny: SCAVConfig, make_batch: Callable[..., Batch]
 ) -> None:
     batch = make_batch()
-    alike, distilled = make(tiny, "joint"), make(tiny, "joint", LossConfig(stage_two="distil"))
+    alike, distilled = make(tiny, "joint"), make(tiny, "joint", stage_two="distil")
     for objective in (alike, distilled):
         objective(batch)
         assert all(module.training for module in objective.model.audio.modules())
@@ -203,14 +204,14 @@ def test_solo_sounds_do_not_move_the_statistics_for_mixtures(
 
 def test_teachers_are_maps_between_0_and_1_without_gradient(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     objective, batch = make(tiny, "two"), make_batch()
-    teacher = objective.solo_maps(batch, objective.model.features(batch))
+    teacher = objective.solo_maps(batch, objective.model.seen(batch))
     assert teacher.shape == (3, 2, 4, 4)
     assert 0 <= teacher.min() <= teacher.max() <= 1
     assert not teacher.requires_grad
 
 
 def test_native_mixtures_cannot_be_distilled(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
-    objective = make(tiny, "two", LossConfig(stage_two="distil"))
+    objective = make(tiny, "two", stage_two="distil")
     with pytest.raises(ConfigError, match="native mixtures") as caught:
         objective(make_batch(solos=False))
     assert "--mixtures made" in caught.value.remedy
@@ -218,11 +219,11 @@ def test_native_mixtures_cannot_be_distilled(tiny: SCAVConfig, make_batch: Calla
 
 
 def test_known_frames_teach_without_hearing_solo_sounds(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
-    objective = make(tiny, "two", LossConfig(stage_two="distil", teacher="strength"))
+    objective = make(tiny, "two", stage_two="distil", teacher="strength")
     targets = torch.zeros(3, 2, 4, 4)
     targets[:, 0, :2, :2], targets[:, 1, 2:, 2:] = 0.2, 0.6
     batch = replace(make_batch(solos=False), targets=targets)
-    taught = objective.taught(batch, objective.model.features(batch))
+    taught = objective.taught(batch, objective.model.seen(batch))
     assert torch.equal(taught > 0.5, targets > 0)  # however weak a frame's features are, its strongest cell counts
     assert objective(batch)["loss"].isfinite()
     with pytest.raises(ConfigError, match="which frame"):
@@ -231,7 +232,54 @@ def test_known_frames_teach_without_hearing_solo_sounds(tiny: SCAVConfig, make_b
 
 def test_spectrograms_are_blanked_in_training_only(tiny: SCAVConfig, make_batch: Callable[..., Batch]) -> None:
     batch = make_batch()
-    plain, blanked = make(tiny, "one"), make(tiny, "one", replace(PAPER, blank=2))
+    plain, blanked = make(tiny, "one"), make(tiny, "one", blank=2)
     assert not torch.equal(plain(batch)["loss"], blanked(batch)["loss"])
-    plain, blanked = make(tiny, "one").eval(), make(tiny, "one", replace(PAPER, blank=2)).eval()
+    plain, blanked = make(tiny, "one").eval(), make(tiny, "one", blank=2).eval()
     assert torch.equal(plain(batch)["loss"], blanked(batch)["loss"])
+
+
+def test_the_stages_of_a_run_in_their_order(tiny: SCAVConfig) -> None:
+    settings = replace(tiny, learning_rate=1e-3, learning_rate_two=1e-4, batch_size=32, batch_size_two=8, clip_norm=2.0)
+    one, two = METHOD.stages(replace(settings, schedule="cosine", warmup_steps=7, accumulate=2))
+    assert (one.name, two.name) == ("one", "two")
+    assert (one.follows, two.follows) == (None, "one")
+    shared = {"decay": "cosine", "warmup_steps": 7, "clip_norm": 2.0, "accumulate": 2}
+    assert one.schedule == Schedule(32, 1e-3, **shared)
+    assert two.schedule == Schedule(8, 1e-4, **shared)
+    for stage in ("one", "two", "joint"):
+        [alone] = METHOD.stages(replace(settings, stage=stage))
+        assert alone.name == stage
+        assert alone.schedule.batch_size == (8 if stage == "two" else 32)
+
+
+@pytest.mark.parametrize(("share", "bounds"), [(0.0, [(10, 2)]), (0.4, [(4, 1), (10, 2)]), (1.0, [(10, 1)])])
+def test_stage_one_may_begin_with_single_clips(tiny: SCAVConfig, share: float, bounds: list[tuple[int, int]]) -> None:
+    one, two = METHOD.stages(replace(tiny, single_fraction=share, steps_one=10, steps_two=20))
+    assert [(phase.until, phase.needs.sounds) for phase in one.phases] == bounds
+    assert not any(phase.needs.separate or phase.needs.target for phase in one.phases)
+    assert [(phase.until, phase.needs.sounds) for phase in two.phases] == [(20, 2)]
+
+
+@pytest.mark.parametrize("stage", ["two", "joint"])
+def test_what_stage_two_asks_of_a_scene_depends_on_its_loss(tiny: SCAVConfig, stage: StageName) -> None:
+    def needs(**loss: Any) -> Needs:
+        [found] = METHOD.stages(replace(tiny, stage=stage, **loss))
+        return found.phases[-1].needs
+
+    assert needs(stage_two="distil", teacher="grow") == Needs(sounds=2, separate=True)
+    assert needs(stage_two="distil", teacher="strength") == Needs(sounds=2, separate=True, target=STRENGTH)
+    for teacher in ("grow", "strength"):
+        assert needs(stage_two="paper", teacher=teacher) == Needs(sounds=2)
+
+
+def test_stage_one_leaves_itself_behind_and_stage_two_begins_there(tiny: SCAVConfig) -> None:
+    torch.manual_seed(0)
+    model = SCAV(replace(tiny, second_audio_encoder=True))
+    one, two = METHOD.stages(model.config)
+    left = one.finish(model)
+    assert isinstance(left, SCAV)
+    assert left.sources == 1
+    torch.testing.assert_close(left.audio.state_dict(), model.audio.state_dict(), rtol=0, atol=0)
+    assert model.second_audio is not None
+    torch.testing.assert_close(model.second_audio.state_dict(), model.audio.state_dict(), rtol=0, atol=0)
+    assert two.finish(model) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, get_type_hints
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -12,18 +12,31 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from soundwhere.methods.scav.config import SCAVConfig
-from soundwhere.models.encoders import build_audio, build_visual
+from soundwhere.errors import ConfigError
+from soundwhere.methods.scav.config import NAMED
+from soundwhere.models.encoders import AUDIO, VISUAL, build_audio, build_visual
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-VISUAL = get_type_hints(SCAVConfig)["visual"].__args__
-AUDIO = get_type_hints(SCAVConfig)["audio"].__args__
 ENCODERS = {name: build_visual(name).eval() for name in VISUAL}
 
 SPECTROGRAM = (552, 121)  # of a 3 s clip at the paper's setting
+
+
+def test_every_named_model_has_its_encoders() -> None:
+    assert {config.visual for config in NAMED.values()} <= set(VISUAL) == {"resnet18", "mobilenet_v2", "tiny"}
+    assert {config.audio for config in NAMED.values()} <= set(AUDIO) == {"resnet18", "mobilenet_v2", "compact", "tiny"}
+
+
+def test_an_unknown_encoder_lists_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="no visual encoder 'eagle'") as caught:
+        build_visual("eagle")
+    assert "resnet18, mobilenet_v2, tiny" in caught.value.remedy
+    with pytest.raises(ConfigError, match="no audio encoder 'bat'") as caught:
+        build_audio("bat")
+    assert "compact" in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", VISUAL)

@@ -1,4 +1,4 @@
-"""An encoder that is unlike the others, added from outside: a Vision Transformer with patches of 14 and signed features."""
+"""An encoder unlike the others, added from outside: a Vision Transformer with patches of 14 and signed features."""
 
 from __future__ import annotations
 

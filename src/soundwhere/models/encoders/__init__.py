@@ -9,6 +9,7 @@ from soundwhere.errors import ConfigError
 from soundwhere.models.encoders.compact import CompactAudio
 from soundwhere.models.encoders.frozen import freeze
 from soundwhere.models.encoders.mobilenet import MobileNetV2
+from soundwhere.models.encoders.plain import PlainNet
 from soundwhere.models.encoders.resnet import ResNet18
 from soundwhere.models.encoders.tiny import TinyAudio, TinyVisual
 
@@ -38,6 +39,7 @@ class VisualEncoder(Encoder, Protocol):
 VISUAL: dict[str, Callable[[], nn.Module]] = {
     "resnet18": partial(ResNet18, in_channels=3),
     "mobilenet_v2": MobileNetV2,
+    "plain": PlainNet,
     "tiny": TinyVisual,
 }
 """Visual encoders with random weights, by name."""
@@ -46,19 +48,31 @@ AUDIO: dict[str, Callable[[], nn.Module]] = {
     "resnet18": partial(ResNet18, in_channels=1),
     "mobilenet_v2": partial(MobileNetV2, in_channels=1),
     "compact": CompactAudio,
+    "plain": partial(PlainNet, in_channels=1),
     "tiny": TinyAudio,
 }
 """Audio encoders with random weights, by name."""
 
+FINE_VISUAL: dict[str, Callable[[], nn.Module]] = {
+    "resnet18": partial(ResNet18, in_channels=3, fine=True),
+    "mobilenet_v2": partial(MobileNetV2, fine=True),
+}
+"""Those of them that can have four times the cells."""
+
+FINE_AUDIO: dict[str, Callable[[], nn.Module]] = {
+    "resnet18": partial(ResNet18, in_channels=1, fine=True),
+}
+"""The same for sounds."""
+
 
 def build_visual(name: str, fine: bool = False) -> Any:
-    """A visual encoder with random weights; `fine` gives MobileNetV2 four times the cells."""
-    return MobileNetV2(fine=True) if fine else _find(VISUAL, name, "visual")()
+    """A visual encoder with random weights; `fine` gives those of `FINE_VISUAL` four times the cells."""
+    return _find(VISUAL | FINE_VISUAL if fine else VISUAL, name, "visual")()
 
 
-def build_audio(name: str) -> Any:
-    """An audio encoder with random weights."""
-    return _find(AUDIO, name, "audio")()
+def build_audio(name: str, fine: bool = False) -> Any:
+    """An audio encoder with random weights; `fine` gives those of `FINE_AUDIO` four times the cells."""
+    return _find(AUDIO | FINE_AUDIO if fine else AUDIO, name, "audio")()
 
 
 def _find(encoders: dict[str, Callable[[], nn.Module]], name: str, sense: str) -> Callable[[], nn.Module]:

@@ -36,14 +36,14 @@ class ResNet18(nn.Module):
 
     Args:
         in_channels: Channels of the input.
+        fine: Leave out the last halving: four times the cells, same weights.
         norm: Class of the normalisation layers.
     """
 
     channels = 512
-    stride = 32
     classifier_names: ClassVar[frozenset[str]] = frozenset({"fc.weight", "fc.bias"})
 
-    def __init__(self, in_channels: int = 3, norm: Norm = SynchronisedBatchNorm2d) -> None:
+    def __init__(self, in_channels: int = 3, fine: bool = False, norm: Norm = SynchronisedBatchNorm2d) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = norm(64)
@@ -51,11 +51,12 @@ class ResNet18(nn.Module):
         self.layer1 = nn.Sequential(BasicBlock(64, 64, 1, norm), BasicBlock(64, 64, 1, norm))
         self.layer2 = nn.Sequential(BasicBlock(64, 128, 2, norm), BasicBlock(128, 128, 1, norm))
         self.layer3 = nn.Sequential(BasicBlock(128, 256, 2, norm), BasicBlock(256, 256, 1, norm))
-        self.layer4 = nn.Sequential(BasicBlock(256, 512, 2, norm), BasicBlock(512, 512, 1, norm))
+        self.layer4 = nn.Sequential(BasicBlock(256, 512, 1 if fine else 2, norm), BasicBlock(512, 512, 1, norm))
+        self.stride = 16 if fine else 32
         start_from_noise(self)
 
     def forward(self, picture: Tensor) -> Tensor:
-        """Picture or spectrogram (B, in_channels, H, W) to non-negative features (B, 512, H/32, W/32), rounded up."""
+        """Picture or spectrogram (B, in_channels, H, W) to features (B, 512, H/stride, W/stride), 0 or more."""
         features = self.maxpool(torch.relu_(self.bn1(channels_last(self.conv1(picture)))))
         for layer in (self.layer1, self.layer2, self.layer3, self.layer4):
             features = layer(features)

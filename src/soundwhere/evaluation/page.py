@@ -1,0 +1,170 @@
+"""Scores as one static page: tables, scores against size and level, and scenes to look at."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PIL import Image as Pillow
+
+from soundwhere.errors import MissingExtraError
+from soundwhere.evaluation.qualitative import scene_sheet
+from soundwhere.evaluation.rows import Row
+from soundwhere.files import write_text
+from soundwhere.metrics.report import to_html
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from soundwhere.evaluation.answerers import Method
+    from soundwhere.evaluation.scoring import Evaluation
+    from soundwhere.metrics.report import Table
+    from soundwhere.types import Image, Scene
+
+    Values = NDArray[np.float64]
+
+SHOWN: Final = 4  # scenes of each kind
+_BINS: Final = 8
+_PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 96rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
+table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }}
+td, th {{ padding: .2rem .5rem; text-align: right; white-space: nowrap }}
+td:nth-child(-n+2), th:nth-child(-n+2) {{ text-align: left }}
+tr:first-child {{ border-bottom: 2px solid #222 }} tr.group td {{ border-top: 1px solid #bbb }}
+small, .note {{ color: #666 }} .note {{ margin: .2rem 0 }} img {{ max-width: 100% }} dt {{ float: left; width: 9rem }}
+</style>
+<h1>{title}</h1>
+<dl>{facts}</dl>
+{body}
+</html>
+"""
+
+
+def write_page(
+    path: Path, title: str, facts: Mapping[str, str], tables: Sequence[Table], pictures: Mapping[str, Image | Figure]
+) -> None:
+    """Write a page, everything in one file.
+
+    Args:
+        path: The HTML file.
+        title: Its head.
+        facts: Shown above the tables, by name.
+        tables: In their order.
+        pictures: Shown below them, by heading: photos or charts.
+    """
+    shown = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd>" for key, value in facts.items())
+    parts = [to_html(table) for table in tables]
+    parts += [f"<h2>{html.escape(heading)}</h2>{_inside(each, heading)}" for heading, each in pictures.items()]
+    write_text(path, _PAGE.format(title=html.escape(title), facts=shown, body="\n".join(parts)))
+
+
+def what_is_missing() -> MissingExtraError | None:
+    """What the page cannot be drawn without, if it is not installed."""
+    return MissingExtraError("matplotlib", "report") if find_spec("matplotlib") is None else None
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of a size in inches.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "report") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def curves(evaluation: Evaluation, rows: Sequence[Row]) -> dict[str, Figure]:
+    """IoU against the size of the object and the difference in level, one line per row, by heading.
+
+    Args:
+        evaluation: What was scored.
+        rows: Whose scores are drawn; every pair of the first as a dot.
+    """
+    sizes, levels = {}, {}
+    for row in rows:
+        pairs = evaluation.scores[row].pairs
+        kept = pairs.source.numpy() >= 0  # a surplus map has no source
+        scene, source, iou = pairs.scene.numpy()[kept], pairs.source.numpy()[kept], pairs.iou.numpy()[kept]
+        places = list(zip(scene.tolist(), source.tolist(), strict=True))
+        sizes[row] = np.array([evaluation.facts[s].areas[k] for s, k in places]), iou
+        level = np.array([evaluation.facts[s].level_difference_db for s, _ in places], dtype=np.float64)
+        known = ~np.isnan(level)
+        levels[row] = level[known], iou[known]
+    lines = {
+        ("Score against object size", "share of the picture"): sizes,
+        ("Score against level difference", "dB between the loudest and the quietest source"): levels,
+    }
+    return {
+        heading: _plot(each, label)
+        for (heading, label), each in lines.items()
+        if any(len(np.unique(x)) > 1 for x, _ in each.values())
+    }
+
+
+def sheets(
+    evaluation: Evaluation, scenes: Sequence[Scene], methods: Sequence[Method], seed: int = 0
+) -> dict[str, Image]:
+    """The best, the worst and some random scenes of the last method, by heading.
+
+    Args:
+        evaluation: What was scored.
+        scenes: The scenes scored, in the same order.
+        methods: Whose maps are drawn.
+        seed: Decides which scenes are shown as random.
+    """
+    label = methods[-1].label
+    pairs = evaluation.scores[Row(label)].pairs
+    counts = np.bincount(pairs.scene.numpy(), minlength=len(evaluation.names))
+    totals = np.bincount(pairs.scene.numpy(), weights=pairs.iou.numpy(), minlength=len(evaluation.names))
+    known = np.flatnonzero(counts)
+    if not len(known):
+        return {}
+    order = known[np.argsort(-totals[known] / counts[known], kind="stable")]
+    drawn = np.random.default_rng(seed).permutation(known)[:SHOWN]
+    chosen = {
+        f"Best scenes of {label}": order[:SHOWN].tolist(),
+        f"Worst scenes of {label}": order[::-1][:SHOWN].tolist(),
+        f"Random scenes (seed {seed})": sorted(drawn.tolist()),
+    }
+    return {heading: scene_sheet([scenes[place] for place in places], methods) for heading, places in chosen.items()}
+
+
+def _plot(lines: Mapping[Row, tuple[Values, Values]], label: str) -> Figure:
+    """Every pair as a dot of the first row, and the mean IoU of equally many pairs for every row."""
+    figure = new_figure(8, 3.4)
+    axes = figure.add_subplot(xlabel=label, ylabel="IoU")
+    for number, (row, (x, iou)) in enumerate(lines.items()):
+        colour = f"C{number}"
+        if not number:
+            axes.plot(x, iou, ".", markersize=2, alpha=0.3, color=colour)
+        groups = [group for group in np.array_split(np.argsort(x, kind="stable"), _BINS) if len(group)]
+        middles = [np.median(x[group]) for group in groups]
+        axes.plot(middles, [iou[group].mean() for group in groups], "o-", markersize=4, color=colour, label=str(row))
+    axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _inside(picture: Image | Figure, description: str) -> str:
+    """A picture as a part of the page: a photo as JPEG, a chart as PNG."""
+    file = io.BytesIO()
+    if isinstance(picture, np.ndarray):
+        kind = "jpeg"
+        Pillow.fromarray(picture).save(file, "JPEG", quality=88)
+    else:
+        kind = "png"
+        picture.savefig(file, dpi=110, format="png")
+    content = base64.b64encode(file.getvalue()).decode()
+    return f'<img alt="{html.escape(description)}" src="data:image/{kind};base64,{content}">'

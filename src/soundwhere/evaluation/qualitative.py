@@ -1,0 +1,84 @@
+"""The paper's qualitative figure: the truth, one column for each other method, one for each map of the last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PIL import Image as Pillow
+
+from soundwhere.errors import ConfigError
+from soundwhere.files import atomic_path
+from soundwhere.media.draw import SOURCE_COLOURS, contact_sheet, outline, overlay
+from soundwhere.models.similarity import normalise_range
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from soundwhere.evaluation.answerers import Method
+    from soundwhere.types import Image, Scene
+
+
+def write_figure(path: Path, scenes: Sequence[Scene], methods: Sequence[Method]) -> None:
+    """Draw scenes, a row for each: picture with truth | A | B | ours 1 | ours 2.
+
+    Args:
+        path: The PNG.
+        scenes: What is shown.
+        methods: The last is shown map by map, the others with all their maps in one picture.
+    """
+    sheet = scene_sheet(scenes, methods)
+    with atomic_path(path) as temporary:
+        Pillow.fromarray(sheet).save(temporary)
+
+
+def scene_sheet(scenes: Sequence[Scene], methods: Sequence[Method]) -> Image:
+    """The rows of all scenes as one picture."""
+    rows = [scene_pictures(scene, methods) for scene in scenes]
+    return contact_sheet([[one for one, _ in row] for row in rows], [[text for _, text in row] for row in rows])
+
+
+def scene_pictures(scene: Scene, methods: Sequence[Method]) -> list[tuple[Image, str]]:
+    """The pictures of one row with their captions."""
+    pictures = [(with_truth(scene), f"{scene.name}: {', '.join(scene.kinds) or 'truth'}")]
+    for method in methods[:-1]:
+        pictures.append((overlay(scene.image, stretched(scene, method)), method.label))
+    last = methods[-1]
+    colours = list(SOURCE_COLOURS.values())
+    for number, heat in enumerate(stretched(scene, last)):
+        picture = overlay(scene.image, heat[None], [colours[number % len(colours)]])
+        pictures.append((picture, f"{last.label}, source {number + 1}"))
+    return pictures
+
+
+def with_truth(scene: Scene) -> Image:
+    """The picture with each sounding object outlined in the colour of its number."""
+    picture = scene.image
+    for mask, colour in zip(scene.masks, SOURCE_COLOURS.values(), strict=False):
+        picture = outline(picture, mask, colour)
+    return picture
+
+
+def stretched(scene: Scene, method: Method) -> NDArray[np.float32]:
+    """A method's maps of a scene, each stretched to [0, 1] as in scoring, shape (K, h, w)."""
+    maps: NDArray[np.float32] = normalise_range(method.own([scene])[0].float()).numpy()
+    return maps
+
+
+def find_scenes(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """The places of scenes by name.
+
+    Raises:
+        ConfigError: There is no such scene.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    unknown = [name for name in wanted if name not in places]
+    if unknown:
+        raise ConfigError(
+            f"There is no scene {unknown[0]!r} among the {len(names)} that were scored.",
+            f"They are called, for example: {', '.join(names[:3])}.",
+        )
+    return [places[name] for name in wanted]

@@ -1,0 +1,196 @@
+"""Scenes are read once, in an order in which each soon meets those that mislead about it; memory stays flat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import torch
+
+from soundwhere.data.controls import absent_partners, partner
+from soundwhere.data.selection import KnowsSeenKinds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+
+    from torch import Tensor
+
+    from soundwhere.evaluation.rows import Control
+    from soundwhere.types import Scene
+
+BATCH: Final = 16
+KEPT: Final = 64
+"""Scenes that stay in memory for others, beside those being looked at."""
+
+
+class Remembered(NamedTuple):
+    """A scene that was read, and what networks made of it."""
+
+    scene: Scene
+    impressions: dict[Hashable, Tensor]
+
+
+class Reader:
+    """Scenes by their numbers, read when asked for and kept as long as anybody will ask again.
+
+    Args:
+        scenes: All of them.
+        needed: The numbers that each step will ask for, in the order of the steps.
+        most: How many stay between two steps. If more are needed again, those needed last are read twice.
+    """
+
+    def __init__(self, scenes: Sequence[Scene], needed: Sequence[Collection[int]] = (), most: int = KEPT) -> None:
+        self.scenes = scenes
+        self._most = most
+        self._memory: dict[int, Remembered] = {}
+        self._step = 0
+        self._uses: dict[int, list[int]] = {}
+        for step in reversed(range(len(needed))):
+            for number in needed[step]:
+                self._uses.setdefault(number, []).append(step)
+
+    def __getitem__(self, number: int) -> Remembered:
+        if number not in self._memory:
+            self._memory[number] = Remembered(self.scenes[number], {})
+        return self._memory[number]
+
+    def end_step(self) -> None:
+        """Forget what no later step needs, or what is needed last where too much is."""
+        self._step += 1
+        waits = {number: self._next_use(number) for number in self._memory}
+        wanted = sorted((number for number, wait in waits.items() if wait is not None), key=lambda n: waits[n] or 0)
+        self._memory = {number: self._memory[number] for number in wanted[: self._most]}
+
+    def _next_use(self, number: int) -> int | None:
+        uses = self._uses.get(number, [])
+        while uses and uses[-1] < self._step:
+            uses.pop()
+        return uses[-1] if uses else None
+
+
+@dataclass(frozen=True)
+class View:
+    """Some scenes of one size, and what is needed of others to mislead a method about them.
+
+    Attributes:
+        reader: Where scenes come from.
+        numbers: Those looked at.
+        absent: For each of them one whose classes are not seen in it, if there is one.
+    """
+
+    reader: Reader
+    numbers: list[int]
+    absent: list[int | None]
+
+    @classmethod
+    def of(cls, scenes: Sequence[Scene]) -> View:
+        """Scenes of one size, all at once."""
+        return cls(Reader(scenes), list(range(len(scenes))), [None] * len(scenes))
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        """The scenes looked at."""
+        return [self.reader[number].scene for number in self.numbers]
+
+    @property
+    def partners(self) -> list[int]:
+        """For each scene the one half the list away."""
+        return [partner(number, len(self.reader.scenes)) for number in self.numbers]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the pictures."""
+        height, width = self.scenes[0].image.shape[:2]
+        return height, width
+
+    @cached_property
+    def truth(self) -> Tensor:
+        """The sounding objects, shape (B, M, H, W), bool."""
+        return torch.from_numpy(np.stack([scene.masks for scene in self.scenes]))
+
+    def recall(self, key: Hashable, numbers: Sequence[int], make: Callable[[list[Scene]], Tensor]) -> Tensor:
+        """What a network makes of scenes, each being shown to it once.
+
+        Args:
+            key: Names the network and what it does.
+            numbers: Of the scenes, whether looked at or others.
+            make: From scenes to impressions, whose first size is their number.
+        """
+        known = {number: self.reader[number] for number in numbers}
+        lacking = [number for number, each in known.items() if key not in each.impressions]
+        if lacking:
+            made = make([known[number].scene for number in lacking])
+            for number, impression in zip(lacking, made, strict=True):
+                known[number].impressions[key] = impression.clone()  # not a part of the batch, which need not stay
+        return torch.stack([known[number].impressions[key] for number in numbers])
+
+
+def views(
+    scenes: Sequence[Scene],
+    controls: Collection[Control] = (),
+    *,
+    batch: int = BATCH,
+    alike: Callable[[Scene], Hashable] = lambda scene: scene.masks.shape,
+    wanted: Callable[[Sequence[int]], bool] | None = None,
+    tick: Callable[[int, int], None] | None = None,
+) -> Iterator[View]:
+    """Look at every scene: the one loop over scenes there is.
+
+    Args:
+        scenes: All of them.
+        controls: Under which methods will be asked: they decide which other scenes are needed.
+        batch: Scenes at a time.
+        alike: What scenes must have in common to be looked at together.
+        wanted: Whether anything is still to be asked about some scenes; what is not wanted is not read.
+        tick: Called with the number of scenes done and that of all.
+
+    Yields:
+        Scenes that are alike, all of a batch before the next.
+    """
+    count = len(scenes)
+    meets = bool({"shuffled", "blind"} & set(controls))
+    absent = _absent(scenes) if "absent" in controls else [None] * count
+    order = _order_of_partners(count) if meets else list(range(count))
+    batches = [order[start : start + batch] for start in range(0, count, batch)]  # the same ones in a resumed run
+    steps = [numbers for numbers in batches if wanted is None or wanted(numbers)]
+    reader = Reader(scenes, [_needed(numbers, count, meets, absent) for numbers in steps])
+    done = count - sum(map(len, steps))
+    for numbers in steps:
+        groups: dict[Hashable, list[int]] = {}
+        for number in numbers:
+            groups.setdefault(alike(reader[number].scene), []).append(number)
+        for group in groups.values():
+            yield View(reader, group, [absent[number] for number in group])
+        reader.end_step()
+        done += len(numbers)
+        if tick is not None:
+            tick(done, count)
+
+
+def _needed(numbers: Sequence[int], count: int, meets: bool, absent: Sequence[int | None]) -> set[int]:
+    partners = {partner(number, count) for number in numbers} if meets else set()
+    strangers = {other for number in numbers if (other := absent[number]) is not None}
+    return {*numbers, *partners, *strangers}
+
+
+def _order_of_partners(count: int) -> list[int]:
+    """All numbers, each followed by its partner unless that came before.
+
+    >>> _order_of_partners(6), _order_of_partners(5)
+    ([0, 3, 1, 4, 2, 5], [0, 2, 4, 1, 3])
+    """
+    order: dict[int, None] = {}
+    for start in range(count):
+        number = start
+        while number not in order:
+            order[number] = None
+            number = partner(number, count)
+    return list(order)
+
+
+def _absent(scenes: Sequence[Scene]) -> list[int | None]:
+    if not isinstance(scenes, KnowsSeenKinds):
+        return [None] * len(scenes)
+    return absent_partners([scenes.seen_kinds(number) for number in range(len(scenes))])

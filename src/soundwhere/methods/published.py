@@ -1,0 +1,154 @@
+"""Checkpoints that the authors of a method published, under the names they gave to its parts.
+
+A network that can take them says in `published` which of its parts each beginning of a name stands for. Nothing is
+skipped in silence: names that are unknown, missing or of another shape are listed, and the file is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor
+
+from soundwhere.errors import CheckpointError, ConfigError
+from soundwhere.methods.catalogue import named_config
+from soundwhere.methods.files import build
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from soundwhere.config import MethodConfig
+    from soundwhere.methods.method import Network
+
+DROPPED: Final = "-"
+"""What stands in the place of a part that is read and not used, such as a classifier."""
+
+_WRAPPERS: Final = ("model", "state_dict", "model_state_dict", "net")
+_LISTED = 5
+
+
+def read_published(name: str, path: Path, config: MethodConfig | None = None, *, download: bool = False) -> Network:
+    """A network with the weights of a published checkpoint, in eval mode on the CPU.
+
+    Args:
+        name: The method, or one of its named configurations, such as `ez-vsl` or `ots-ave`.
+        path: A file of torch, as the authors released it, or safetensors.
+        config: Of the network; by default as published.
+        download: Fetch weights that the file lacks, such as those of an object prior, if they are not on this machine.
+
+    Raises:
+        CheckpointError: The file cannot be read safely, or is not of this method.
+    """
+    published = named_config(name)
+    config = config or published
+    if config.family != published.family:
+        raise ConfigError(
+            f"A checkpoint of {name!r} was announced, but the configuration is of {config.family!r}.",
+            f"Give the configuration of {name}, or the checkpoint of {config.family}.",
+        )
+    network = build(config)
+    if not network.published:
+        raise CheckpointError(
+            f"The names in published checkpoints of {name!r} are not known.",
+            "Train it, or give a file written by `soundwhere train`.",
+        )
+    load_published(network, read_tensors(path), str(path))
+    network.complete(download)
+    return network.eval()
+
+
+def load_published(network: Network, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Load tensors under their published names into a network, all or none."""
+    renamed, unknown = rename(tensors, network.published)
+    own = network.state_dict()
+    # torch itself accepts files from before BatchNorm counted its batches
+    missing = [
+        name
+        for name in own
+        if name not in renamed and not name.endswith("num_batches_tracked") and not name.startswith(network.unpublished)
+    ]
+    unknown += [name for name in renamed if name not in own]
+    misshapen = [
+        f"{name} {tuple(tensor.shape)} instead of {tuple(own[name].shape)}"
+        for name, tensor in renamed.items()
+        if name in own and tensor.shape != own[name].shape
+    ]
+    problems = [("unknown", unknown), ("missing", missing), ("of another shape", misshapen)]
+    if any(names for _, names in problems):
+        found = "; ".join(f"{len(names)} {what}: {_some(names)}" for what, names in problems if names)
+        raise CheckpointError(
+            f"{where} is not a published checkpoint of {network.config.name!r} ({found}).",
+            "Check that file and method belong together; a file from another version of the code may have other names.",
+        )
+    network.load_state_dict(own | renamed)
+
+
+def rename(tensors: Mapping[str, Tensor], table: Mapping[str, str]) -> tuple[dict[str, Tensor], list[str]]:
+    """Tensors under the names of a network, and published names that no beginning in the table fits.
+
+    The longest beginning counts; `module.` before a name, which several GPUs leave there, does not.
+
+    >>> rename({"module.img_proj.bias": torch.zeros(1), "x": torch.zeros(1)}, {"img_proj.": "project."})[0].keys()
+    dict_keys(['project.bias'])
+    """
+    renamed, unknown = {}, []
+    for name, tensor in tensors.items():
+        plain = name
+        while plain.startswith("module."):
+            plain = plain.removeprefix("module.")
+        beginning = max((each for each in table if plain.startswith(each)), key=len, default=None)
+        if beginning is None:
+            unknown.append(plain)
+        elif table[beginning] != DROPPED:
+            renamed[table[beginning] + plain.removeprefix(beginning)] = tensor
+    return renamed, unknown
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The named tensors in a file, wherever its authors put them; no pickle may run code."""
+    if not path.is_file():
+        found = "is a folder" if path.is_dir() else "does not exist"
+        raise CheckpointError(f"{path} {found}.", "Give the checkpoint that the method's authors released.")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            values: Any = load_file(path)
+        else:
+            values = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # damaged pickles and archives raise almost anything
+        raise CheckpointError(
+            f"{path} cannot be read safely ({type(error).__name__}).",
+            "It may be cut short, of another kind, or hold more than tensors: fetch it again, or save its state dict "
+            "alone.",
+        ) from error
+    while isinstance(values, dict) and (inner := next((key for key in _WRAPPERS if key in values), None)):
+        values = values[inner]
+    if not isinstance(values, dict) or not all(isinstance(value, Tensor) for value in values.values()):
+        raise CheckpointError(
+            f"{path} holds something other than named tensors.", "Save the model's state dict, and nothing else."
+        )
+    return {str(name): value.float() if value.dtype == torch.float16 else value for name, value in values.items()}
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def two_stem_resnets(eye: str, ear: str) -> dict[str, str]:
+    """Names of a ResNet-18 that has a first layer for either sense, of which it uses one, and an idle classifier.
+
+    Args:
+        eye: What stands before the names of the visual one.
+        ear: The same for sound.
+    """
+    table = {eye: "visual.", ear: "audio.", f"{ear}conv1_a.": "audio.conv1."}
+    idle = [
+        f"{eye}conv1_a.",
+        f"{ear}conv1.",
+        *(f"{part}{name}" for part in (eye, ear) for name in ("conv1_flow.", "fc.")),
+    ]
+    return table | dict.fromkeys(idle, DROPPED)

@@ -1,0 +1,101 @@
+"""An application that shows a page: the page's own files, and every error as JSON with `error` and `remedy`."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import AfterValidator, Field
+from starlette.exceptions import HTTPException
+
+from soundwhere import __version__
+from soundwhere.errors import OutputError, SoundwhereError
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+_TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+def _encodable(text: str) -> str:
+    text.encode()  # raises ValueError for half a surrogate pair, which no file and no database takes
+    return text
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
+"""Text of a request that can be written as UTF-8."""
+
+Number = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""A number of a request that SQLite can hold."""
+
+
+class Json(JSONResponse):
+    """JSON in ASCII, so that there is no text that cannot be sent."""
+
+    def render(self, content: Any) -> bytes:
+        """The bytes that are sent."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def make_application(title: str, *packages: str, **options: Any) -> FastAPI:
+    """The application without anything behind its page.
+
+    Args:
+        title: Its name.
+        *packages: Where the page's own files are: in the folder `web` of these. Those that are there at the start are
+            served under `/web`, and no others; `index.html` is the page itself.
+        **options: Passed on to FastAPI, such as `lifespan`.
+    """
+    app = FastAPI(
+        title=title,
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        default_response_class=Json,
+        **options,
+    )
+    files = {
+        file.name: file.read_bytes()
+        for package in packages
+        for file in (resources.files(package) / "web").iterdir()
+        if file.name.rsplit(".", 1)[-1] in _TYPES
+    }
+
+    @app.get("/")
+    def index() -> Response:
+        return Response(files["index.html"], media_type="text/html")
+
+    @app.get("/web/{name}")
+    def web(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404, "There is no such file.")
+        return Response(files[name], media_type=_TYPES[name.rsplit(".", 1)[-1]])
+
+    app.add_exception_handler(SoundwhereError, _complain)
+    app.add_exception_handler(HTTPException, _refuse)
+    app.add_exception_handler(RequestValidationError, _correct)
+    return app
+
+
+async def _complain(_: Request, error: Exception) -> Json:
+    assert isinstance(error, SoundwhereError)
+    usual = 507 if isinstance(error, OutputError) else 400
+    return Json({"error": error.message, "remedy": error.remedy}, getattr(error, "status", usual))
+
+
+async def _refuse(_: Request, error: Exception) -> Json:
+    assert isinstance(error, HTTPException)
+    return Json({"error": error.detail, "remedy": ""}, error.status_code)
+
+
+async def _correct(_: Request, error: Exception) -> Json:
+    """Say what is wrong with a request, without sending it back: it may hold what JSON cannot."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = " ".join(map(str, first["loc"]))
+    return Json({"error": f"The request is malformed ({place}: {first['msg']}).", "remedy": "Reload the page."}, 422)

@@ -1,0 +1,36 @@
+"""What a user reads of each source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from soundwhere.cli.terminal import print_sources
+
+if TYPE_CHECKING:
+    import pytest
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A result of three sources, as far as it is told."""
+
+    sources: int = 3
+
+    def colour(self, source: int) -> tuple[str, tuple[int, int, int]]:
+        return ("orange", "blue", "green")[source], (1, 2, 3)
+
+    def spans(self, source: int) -> list[tuple[float, float]]:
+        return [[(0.2, 0.4), (1.0, 30.6)], [], [(float(start), start + 0.5) for start in range(5)]][source]
+
+    def where(self, source: int) -> str:
+        return "left"
+
+
+def test_spans_shorter_than_a_second_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    print_sources(Heard())  # type: ignore[arg-type]
+    assert capsys.readouterr().out.splitlines() == [
+        "  source 1  ■ orange   sounding 0:00.2-0:00.4, 0:01-0:31   mostly at left",
+        "  source 2  ■ blue     not heard",
+        "  source 3  ■ green    sounding 0:00.0-0:00.5, 0:01.0-0:01.5, 0:02.0-0:02.5 and 2 more times   mostly at left",
+    ]

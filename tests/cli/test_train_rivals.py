@@ -1,0 +1,63 @@
+"""`soundwhere train` with another method than SCAV, and from a checkpoint that its authors released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from soundwhere.cli.main import run
+from soundwhere.methods.catalogue import named_config
+from soundwhere.methods.files import build, read_model, read_tensors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALLEST = [
+    *("--visual", "tiny", "--audio", "tiny", "--frame-px", "64", "--spectrogram", "mel", "--scenes", "8"),
+    *("--batch-size", "4", "--device", "cpu", "--steps", "1"),
+]
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """A checkpoint as the authors of OTS would have saved it, of a small network."""
+    torch.manual_seed(0)
+    network = build(replace(named_config("ots"), visual="tiny", audio="tiny", frame_px=64))
+    names = {ours: theirs for theirs, ours in network.published.items()}
+    tensors = {}
+    for name, tensor in network.state_dict().items():
+        part = f"{name.split('.')[0]}."
+        tensors[names[part] + name.removeprefix(part)] = tensor
+    torch.save(tensors, tmp_path / "avolnet.pth")
+    return tmp_path / "avolnet.pth"
+
+
+def test_training_begins_from_a_published_checkpoint(released: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    begun = ["--checkpoint-of", "ots", "--from", str(released), "--keep-every", "1", *SMALLEST]
+    assert run(["train", "--out", str(out), *begun]) == 0
+    assert read_model(out / "best.safetensors").config.family == "ots"
+    first = read_tensors(out / "steps" / "stage-one-000000.safetensors", "model.")
+    theirs = torch.load(released, weights_only=True)
+    assert torch.equal(first["aud_fc1.weight"], theirs["aud_fc1.weight"])
+    assert torch.equal(first["visual.layers.0.0.weight"], theirs["icn.layers.0.0.weight"])
+    assert run(["train", "--out", str(out), "--resume", "--steps", "2"]) == 0
+
+
+def test_a_checkpoint_of_another_method_is_refused_by_name(
+    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    wrong = ["train", "--out", str(out), "--checkpoint-of", "lvs", "--from", str(released), *SMALLEST]
+    assert run(wrong) == 2
+    said = capsys.readouterr().err
+    assert "not a published checkpoint of 'lvs'" in said
+    assert "unknown: icn." in said
+    assert not out.exists()
+    assert run(["train", "--out", str(out), "--checkpoint-of", "ots", *SMALLEST]) == 2
+    assert "--from FILE" in capsys.readouterr().err
+    assert run(["train", "--out", str(out), "--model", "lvs", "--checkpoint-of", "ots", "--from", str(released)]) == 2
+    assert "configuration is of 'lvs'" in capsys.readouterr().err
