@@ -99,5 +99,5 @@ def f():
     import scipy
     from soundwhere.methods import scav
 """
-    assert imported(source) == {"media", "distributed", "training", "models"}
+    assert imported(source) == {"media", "distributed", "training", "methods"}
     assert at_import(ast.parse(source)) == {"numpy", "soundwhere", "typing"}

@@ -62,6 +62,8 @@ class Options:
     """Shards made at once; by default as many as there are processors."""
     shard_range: Annotated[str, named("A:B")] = ":"
     """Make only the shards from number A to before B, as a job of an array does."""
+    part: Annotated[str, named("I/N")] = ""
+    """Make only the I-th (from 0) of N equal parts of the shards, however many there turn out to be."""
     dry_run: Annotated[bool, *FLAG] = False
     """Say what would be done, how large and how long, from a sample."""
     strict: Annotated[bool, *FLAG] = False
@@ -105,6 +107,7 @@ def run(arguments: list[str]) -> int:
             shard_bytes=int(options.shard_mb * (1 << 20)),
             clips_per_shard=options.clips_per_shard,
             shard_range=_range(options.shard_range),
+            part=_part(options.part),
             engine=options.on,
             workers=options.workers,
             progress=meter.update,
@@ -132,7 +135,7 @@ def _tell(report: Report, options: Options) -> int:
 
 
 def _dry_run(options: Options, listing: Listing) -> int:
-    from soundwhere.preparation.engine import default_workers
+    from soundwhere.inference.engine import default_workers
     from soundwhere.preparation.estimate import estimate
     from soundwhere.preparation.prepare import frame_encoder
 
@@ -176,6 +179,14 @@ def _range(text: str) -> tuple[int, int | None]:
     if match is None:
         raise ConfigError(f"--shard-range is {text!r}.", "Give A:B, such as 0:10, 10: or :10.")
     return int(match[1] or 0), int(match[2]) if match[2] else None
+
+
+def _part(text: str) -> tuple[int, int]:
+    """The numbers of I/N."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text or "0/1")
+    if match is None or int(match[1]) >= int(match[2]):
+        raise ConfigError(f"--part is {text!r}.", "Give I/N, such as 0/8 for the first of eight parts.")
+    return int(match[1]), int(match[2])
 
 
 class _Meter:

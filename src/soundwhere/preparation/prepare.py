@@ -13,9 +13,9 @@ import numpy as np
 from soundwhere.data.shard_index import CLIPS, INDEX, PROBLEMS, read_index, shard_name, write_index
 from soundwhere.errors import ConfigError, SoundwhereError
 from soundwhere.files import lock, remove_partial, write_text
+from soundwhere.inference.engine import work_on
 from soundwhere.inference.pool import Died
 from soundwhere.media import container
-from soundwhere.preparation.engine import work_on
 from soundwhere.preparation.plan import make_plan
 from soundwhere.preparation.shard import Outcome, Problem, ShardMaker, finished
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from soundwhere.inference.engine import Engine
     from soundwhere.inference.pool import Tell
-    from soundwhere.preparation.engine import Engine
     from soundwhere.preparation.lists import Listing
     from soundwhere.preparation.plan import Plan
     from soundwhere.preparation.recipe import Recipe
@@ -83,6 +83,7 @@ def prepare(
     shard_bytes: int = SHARD_BYTES,
     clips_per_shard: int | None = None,
     shard_range: tuple[int, int | None] = (0, None),
+    part: tuple[int, int] = (0, 1),
     engine: Engine = "local",
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -96,6 +97,7 @@ def prepare(
         shard_bytes: About how large shards should be.
         clips_per_shard: How many clips go into a shard, instead.
         shard_range: The first shard to make, and the one before which to stop.
+        part: Number and count of equal parts of that range, of which one is made; it may be empty.
         engine: Who does the work.
         workers: How many shards are made at once; by default one for each processor.
         progress: Called with the clips done and all that this run has to do.
@@ -117,7 +119,9 @@ def prepare(
     )
     report = Report(plan)
     todo = []
-    for shard in _chosen(plan, shard_range):
+    chosen = _chosen(plan, shard_range)
+    number, count = part
+    for shard in chosen[len(chosen) * number // count : len(chosen) * (number + 1) // count]:
         outcome = finished(plan, shard)
         if outcome is None:
             todo.append(shard)
@@ -139,7 +143,7 @@ def _make(
 ) -> None:
     """Make shards; one whose process ended is tried again, as the others go on."""
     total = sum(report.plan.count(shard) for shard in todo)
-    done = 0
+    done = whole = 0
 
     def count(news: int) -> None:
         nonlocal done
@@ -158,6 +162,8 @@ def _make(
                 raise SoundwhereError(answer.message, answer.remedy)
             else:
                 report.add(answer)
+                whole += report.plan.count(shard)
+                count(max(0, whole - done))  # what was not told on the way
         todo = sorted(died)
         report.failed = died
 

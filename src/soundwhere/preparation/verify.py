@@ -21,17 +21,17 @@ from soundwhere.data.shard_index import (
 from soundwhere.data.shards import members_of
 from soundwhere.errors import DataError, MediaError
 from soundwhere.files import parse_json
+from soundwhere.inference.engine import work_on
 from soundwhere.inference.pool import Died
 from soundwhere.media.encoded import decode_jpeg, decode_sound
-from soundwhere.preparation.engine import work_on
 from soundwhere.preparation.plan import read_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from soundwhere.inference.engine import Engine
     from soundwhere.inference.pool import Tell
-    from soundwhere.preparation.engine import Engine
 
 
 @dataclass(frozen=True)

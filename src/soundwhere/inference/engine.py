@@ -34,7 +34,7 @@ def work_on(
         items: What there is to do.
         make: Makes what answers items, in each process.
         workers: How many at once; None is one for each processor, of this machine or of the cluster.
-        news: Called with what processes tell before they answer.
+        news: Called with what local processes tell before they answer.
 
     Raises:
         SoundwhereError: `make` raised one, no process can be started, or the cluster cannot be reached or was lost.
@@ -42,7 +42,7 @@ def work_on(
     if engine == "ray":
         from soundwhere.inference.ray_pool import work_through_on_ray
 
-        yield from work_through_on_ray(items, make, workers, news)
+        yield from work_through_on_ray(items, make, workers)
     else:
         yield from work_through(items, make, workers or default_workers(), news)
 
