@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 SCRIPTS = Path(__file__).parents[1] / "examples" / "cluster"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
+FLAGS = (
+    "--model scav-tiny --frame-px 32 --dimension 16 --decoupler-layers 1 --decoupler-heads 2 --batch-size 4 "
+    "--device cpu --checkpoint-every-s 100000 --log-every 1 --steps-one 30 --steps-two 1 --source shards"
+)
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -160,9 +164,8 @@ def test_an_array_of_slurm_prepares_a_set(shards: Path) -> None:
 
 def test_slurm_trains_is_preempted_and_goes_on(slurm: dict[str, str], shards: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    flags = ["--model", "scav-tiny", "--frame-px", "32", "--dimension", "16", "--decoupler-layers", "1", "--decoupler-heads", "2", "--batch-size", "4", "--device", "cpu", "--checkpoint-every-s", "100000", "--log-every", "1", "--steps-one", "30", "--steps-two", "1", "--source", "shards"]
     settings = slurm | {"HEAD_ADDRESS": "127.0.0.1", "PORT": str(free_ports(1)[0])}
-    what = (SCRIPTS / "train.sbatch", *flags, "--root", shards, "--out", run)
+    what = (SCRIPTS / "train.sbatch", *FLAGS.split(), "--root", shards, "--out", run)
     job, log = submit(settings, tmp_path, "--nodes=1", *what)
     deadline = time.monotonic() + 400
     while not (run / "metrics.jsonl").exists() or len((run / "metrics.jsonl").read_text().splitlines()) < 3:

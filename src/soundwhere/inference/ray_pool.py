@@ -12,7 +12,7 @@ import time
 from collections import deque
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from soundwhere.errors import MissingExtraError, SoundwhereError
 from soundwhere.inference.pool import Died, Told, Worker
@@ -103,7 +103,7 @@ def _driver(
 
     def drive(items: Sequence[Any]) -> str:
         try:
-            count = workers or int(ray.cluster_resources().get("CPU", 1))
+            count = workers or int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
             for number, answer in _answers(items, make, min(count, len(items))):
                 tell((number, answer))
         except RayError as error:
@@ -164,4 +164,4 @@ class _Actor:
                 self._answer = self._make(lambda _news: None)
             except SoundwhereError as error:
                 return error
-        return cast("Callable[[Any], Any]", self._answer)(item)
+        return self._answer(item)
