@@ -94,8 +94,7 @@ def start_cluster() -> Cluster | None:
         port = free.getsockname()[1]
     address = f"127.0.0.1:{port}"
     store = "--object-store-memory=80000000"
-    ip = "--node-ip-address=127.0.0.1"
-    made = Cluster(address, ray_start("--head", f"--port={port}", ip, "--num-cpus=0", store), [])
+    made = Cluster(address, ray_start("--head", f"--port={port}", "--num-cpus=0", store), [])
     if not came_up(made, 1):
         made.head.kill()
         return None

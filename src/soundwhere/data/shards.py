@@ -110,7 +110,8 @@ class ShardClips:
         """See `ClipSource`."""
         frame, index = divmod(number, len(self))
         record = self._records[index]
-        return self._decoded(decode_jpeg, record, f"{frame % int(record['frames'])}.jpg")
+        image: Image = self._decoded(decode_jpeg, record, f"{frame % int(record['frames'])}.jpg")
+        return image
 
     def sound(self, number: int, rng: np.random.Generator | None = None) -> Waveform:
         """3 s of the sound that include the frame: any with `rng`, without those around it."""
@@ -138,8 +139,9 @@ class ShardClips:
         """Stored features of a frame, shape (C, h, w)."""
         frame, index = divmod(number, len(self))
         record = self._records[index]
-        stored: NDArray[np.float16] = self._decoded(lambda data: np.load(BytesIO(data)), record, "features.npy")
-        return stored[frame % len(stored)]
+        stored = self._decoded(lambda data: np.load(BytesIO(data)), record, "features.npy")
+        features: NDArray[np.float16] = stored[frame % len(stored)]
+        return features
 
     def _decoded(self, decode: Any, record: np.void, ending: str) -> Any:
         """Decode one of a clip's files."""
@@ -197,7 +199,7 @@ def members_of(content: NDArray[np.uint8], record: np.void) -> dict[str, memoryv
     place, end = begin, begin + int(record["size"])
     if end > len(content):
         raise DataError(f"it is cut short: clip {key} ends at {end} of {len(content)} bytes")
-    view, found = memoryview(content), {}
+    view, found = content.data, {}
     while place < end:
         header = bytes(view[place : place + _BLOCK])
         name, _, ending = header[:100].rstrip(b"\0").decode("ascii", "replace").partition(".")

@@ -71,7 +71,7 @@ def decode_sound(data: bytes | memoryview) -> Waveform:
         MediaError: It is damaged.
     """
     try:
-        with av.open(BytesIO(data)) as container:
+        with av.open(BytesIO(data), "r") as container:
             stream = container.streams.audio[0]
             if stream.codec_context.sample_rate == SAMPLE_RATE_HZ and stream.codec_context.format.name == "s16":
                 pieces = [frame.to_ndarray()[0] for frame in container.decode(stream)]

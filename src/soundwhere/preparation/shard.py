@@ -18,7 +18,7 @@ import tarfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
@@ -130,7 +130,7 @@ class ShardMaker:
         temporary = folder / f".{final.stem}.{secrets.token_hex(4)}.partial.tar"
         with (
             _writing(temporary, final) as file,
-            tarfile.open(fileobj=file, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
+            tarfile.open(fileobj=cast("Any", file), mode="w|", format=tarfile.USTAR_FORMAT) as tar,
         ):
             for number, entry in self.plan.entries(shard):
                 _write_at(at, number)
