@@ -78,10 +78,14 @@ class MethodConfig:
 class DataConfig:
     """What is trained on. Labels are read by the methods that say so, and by no other."""
 
-    source: Literal["synthetic", "real-duet", "wide-duet", "folder"] = "synthetic"
-    """The made-up world, real-duet, wide-duet (with its videos), or a folder of videos."""
+    source: Literal["synthetic", "real-duet", "wide-duet", "folder", "shards"] = "synthetic"
+    """The made-up world, real-duet, wide-duet (with its videos), a folder of videos, or shards of `prepare`."""
     root: Path | None = None
-    """Folder of the data set (all but the made-up world)."""
+    """Folder of the data set (all but the made-up world); of shards also an address: http(s), s3, gs, ..."""
+    shard_cache: Path | None = None
+    """Folder for copies of remote shards; by default below the user's cache folder."""
+    shard_cache_gb: float = 100.0
+    """How much they may take up, in GB."""
     mixtures: Literal["made", "native"] = "made"
     """Make mixtures from single clips, or take videos with several sources as they are."""
     split: Literal["train", "train+val"] = "train"
@@ -121,6 +125,7 @@ class DataConfig:
         require(self.gain_db >= 0, "gain_db", self.gain_db, "0 or more")
         for name in ("interference", "absent"):
             require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
+        require(self.shard_cache_gb > 0, "shard_cache_gb", self.shard_cache_gb, "greater than 0")
         require(self.scenes >= 1, "scenes", self.scenes, "1 or more")
         require(self.workers >= 0, "workers", self.workers, "0 or more")
 

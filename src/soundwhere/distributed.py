@@ -68,6 +68,15 @@ def barrier() -> None:
         dist.barrier()
 
 
+def as_main_says(value: bool, device: torch.device) -> bool:
+    """What the main process says, for all: what each finds on its disk may differ."""
+    if not _several():
+        return value
+    told = torch.tensor([int(value)], device=device)
+    dist.broadcast(told, 0)
+    return bool(told.item())
+
+
 def gather(tensor: Tensor) -> Tensor:
     """Join the batches of all processes, in rank order, letting gradients flow back to each.
 

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import zipfile
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -151,6 +151,56 @@ def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 text file atomically."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file atomically, and so that it outlives a loss of power once this returns."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder outlive a loss of power; file systems that cannot are left alone."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def lock(path: Path, wait: bool = False) -> Iterator[bool]:
+    """Hold a file as a lock, which ends with the process however it ends; whether it was free.
+
+    Where the file system knows no locks it always counts as free: who asks must be safe without, only slower.
+
+    Args:
+        path: The file, which is made and stays.
+        wait: Wait until it is free.
+    """
+    make_folder(path.parent)
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise output_error(path, error) from error
+    with file:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            yield True
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:
+            pass
+        yield True
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -20,6 +20,9 @@ Examples:
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
   soundwhere bench sources --model scav-tiny
+  soundwhere bench prepare --json docs/figures/prepare.json
+  soundwhere bench feed --json docs/figures/feed.json
+  soundwhere bench scale
   soundwhere bench seam --root real-duet/ --visual-weights mobilenet_v2-b0353104.pth
 """
 
@@ -88,18 +91,50 @@ class Sources:
     """Scenes of each number."""
 
 
+@dataclass(frozen=True)
+class Prepare:
+    """How fast two workers prepare videos, against two plain loops that decode them, and what memory they take."""
+
+    clips: int = 24
+    """Videos to write and prepare: 640 x 360, 25 frames a second, H.264."""
+    rounds: int = 3
+    """How often the two ways take turns."""
+    seconds: float = 10.0
+    """Length of each video."""
+    json: Annotated[Path | None, named("FILE")] = None
+    """Write the figures there too, for `soundwhere bench scale`."""
+
+
+@dataclass(frozen=True)
+class Feed(Prepare):
+    """How fast clips come out of shards: against the same clips as videos, and against reading the bytes alone."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Put what `bench prepare` and `bench feed` measured into the tables of docs/scale.md."""
+
+    figures: Path = Path("docs/figures")
+    """Folder with prepare.json and feed.json."""
+    page: Path = Path("docs/scale.md")
+    """The page whose marked blocks are filled."""
+
+
 Options = (
     Annotated[Metrics, tyro.conf.subcommand("metrics")]
     | Annotated[Localise, tyro.conf.subcommand("localise")]
     | Annotated[Seam, tyro.conf.subcommand("seam")]
     | Annotated[Sources, tyro.conf.subcommand("sources")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Prepare, tyro.conf.subcommand("prepare")]
+    | Annotated[Feed, tyro.conf.subcommand("feed")]
+    | Annotated[Scale, tyro.conf.subcommand("scale")]
 )
 
 
 def run(arguments: list[str]) -> int:
     """Run the command."""
-    options: Metrics | Localise | Seam | Sources | Train
+    options: Metrics | Localise | Seam | Sources | Train | Prepare | Feed | Scale
     options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
     if isinstance(options, Metrics):
         from soundwhere.bench.scoring import bench_metrics
@@ -108,7 +143,11 @@ def run(arguments: list[str]) -> int:
         print(f"{result.pairs} pairs: ours {result.ours_s:.1f} s, per-sample loop {result.loop_s:.1f} s")
         print(f"{result.ratio:.1f} times faster; largest difference of a figure {result.largest_difference:.1e}")
         return 0
-    if isinstance(options, Train):
+    if isinstance(options, Prepare):  # or Feed
+        _shards(options)
+    elif isinstance(options, Scale):
+        _scale(options)
+    elif isinstance(options, Train):
         _train(options)
     elif isinstance(options, Localise):
         from soundwhere.bench.localise_report import bench_localise
@@ -121,6 +160,48 @@ def run(arguments: list[str]) -> int:
     else:
         _seam(options)
     return 0
+
+
+def _shards(options: Prepare) -> None:
+    from tempfile import TemporaryDirectory
+
+    from soundwhere.bench.feeding import bench_feed
+    from soundwhere.bench.preparing import WORKERS, bench_prepare
+    from soundwhere.files import write_json
+
+    if options.clips < 2 or options.rounds < 1 or not 1 <= options.seconds <= _LONGEST_S:
+        raise ConfigError("At least 2 clips of 1 s and one round are needed.", "Give larger numbers.")
+    with TemporaryDirectory() as made:
+        if isinstance(options, Feed):
+            fed = bench_feed(Path(made), options.clips, options.rounds, options.seconds)
+            figures = fed.to_dict()
+            print(f"one process, {fed.clips} clips of {options.seconds:g} s; clips/s:")
+            print(f"  out of shards{fed.shards:14.1f}\n  as videos{fed.videos:18.1f}")
+            print(f"{fed.ratio:.1f} times faster; {fed.share_of_read:.2f} of a plain read ({fed.read_mb:.0f} MB/s)")
+        else:
+            found = bench_prepare(Path(made), options.clips, options.rounds, options.seconds)
+            figures = found.to_dict()
+            print(f"{WORKERS} processes, videos of {options.seconds:g} s, 640 x 360; clips/s:")
+            print(f"  prepared{found.prepared:12.2f}\n  decoded, plainly{found.decoded:4.2f}")
+            print(f"{found.ratio:.2f} of the plain loops; {found.clip_bytes / 1e3:.0f} kB a clip")
+            for clips, megabytes in found.memory_mb.items():
+                print(f"  after {clips} clips a worker has had at most {megabytes:.0f} MB")
+    if options.json is not None:
+        write_json(options.json, figures)
+
+
+def _scale(options: Scale) -> None:
+    from soundwhere.bench.scale import Rates, fill_page
+    from soundwhere.errors import DataError
+    from soundwhere.files import write_text
+
+    rates = Rates.read(options.figures)
+    try:
+        text = options.page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{options.page} cannot be read: {error.strerror}.", "Give it with --page.") from error
+    write_text(options.page, fill_page(text, rates))
+    print(f"wrote {options.page}")
 
 
 def _train(options: Train) -> None:

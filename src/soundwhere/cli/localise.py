@@ -7,15 +7,16 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from soundwhere.cli.batch import ClipRunner, Outcome, Task, failed, print_summary
 from soundwhere.cli.options import FLAG, LocaliserOptions, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
+from soundwhere.inference.engine import work_on
 from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
-from soundwhere.inference.pool import Died, work_through
+from soundwhere.inference.pool import Died
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ Examples:
   soundwhere films/ 'more/*.mov' --out found  every video below a folder and of a pattern, into found/
   soundwhere photo.jpg --audio sound.wav      a photo with a recording
   soundwhere films/ --workers 4               four clips at once
+  soundwhere films/ --on ray                  on a ray cluster
   soundwhere clip.mp4 --start 60 --end 90 --formats json,coco,npz
 """
 
@@ -62,8 +64,10 @@ class Options(LocaliserOptions):
     """Squash frames to squares, as the paper does, instead of keeping their shape."""
     smooth: Annotated[bool, *FLAG] = True
     """Show every map as it is instead of averaging lightly over time."""
-    workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1
-    """Clips to work on at once, each in its own process."""
+    workers: Annotated[int | None, named("N")] = None
+    """Clips to work on at once, each in its own process; by default 1, on ray as many as it has processors."""
+    on: Literal["local", "ray"] = "local"
+    """This machine, or a ray cluster: that of RAY_ADDRESS, else one that is started here."""
     overwrite: Annotated[bool, *FLAG] = False
     """Localise clips again whose result is finished."""
     skip_done: Annotated[bool, *FLAG] = False
@@ -76,7 +80,7 @@ def run(arguments: list[str]) -> int:
     formats = parse_formats(options.formats)
     if not options.files:
         raise ConfigError("No file was given.", "For example: soundwhere clip.mp4. More: soundwhere localise --help")
-    if options.workers < 1:
+    if options.workers is not None and options.workers < 1:
         raise ConfigError(f"{options.workers} is not a valid number of workers.", "Give --workers 1 or more.")
     if options.overwrite and options.skip_done:
         raise ConfigError("--overwrite and --skip-done contradict each other.", "Give one of them.")
@@ -132,24 +136,25 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
     load = partial(_load, options)
     if alone:  # a defect may then show its traceback
         yield from map(ClipRunner(load).do, tasks)
-    elif options.workers == 1 or len(tasks) == 1:
+    elif (options.on == "local" and (options.workers or 1) == 1) or len(tasks) <= 1:
         yield from map(ClipRunner(load).attempt, tasks)
     else:
         from soundwhere.cli.terminal import Bar
 
-        workers = min(options.workers, len(tasks))
+        workers = min(options.workers or len(tasks), len(tasks))
+        share = 1 if options.on == "ray" else max(1, (os.cpu_count() or 1) // workers)
         with Bar("localising", len(tasks), "clips") as bar:
-            answers = work_through(tasks, partial(_one_of_several, options, workers), workers)
+            answers = work_on(options.on, tasks, partial(_one_of_several, options, share), options.workers)
             for number, (task, answer) in enumerate(answers, 1):
                 bar.update(number, len(tasks))
                 yield _died(task.clip, answer) if isinstance(answer, Died) else answer
 
 
-def _one_of_several(options: Options, workers: int, _: Tell) -> Callable[[Task], Outcome]:
+def _one_of_several(options: Options, threads: int, _: Tell) -> Callable[[Task], Outcome]:
     """What each of several processes works with: a model, and its share of the processors."""
     import torch
 
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+    torch.set_num_threads(threads)
     localiser = _load(options)
     return ClipRunner(lambda: localiser, talk=False).attempt
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "localise": "show where each sound of a video comes from (the default: `soundwhere clip.mp4`)",
     "demo": "render a made-up clip and localise its two sounds",
+    "prepare": "turn a collection of videos into shards to train from",
     "train": "train a model: stage 1, stage 2, or both",
     "evaluate": "score a model beside the answers that need neither eyes nor ears",
     "analyse": "the paper's analyses: convergence, protocols, ablation, stage-one, calibration, theory",

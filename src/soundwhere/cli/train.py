@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -29,6 +29,7 @@ Examples:
   soundwhere train --source folder --root videos/ --from scav-mobile --out runs/mine
   soundwhere train --from ezvsl.pth --checkpoint-of ez-vsl --source folder --root videos/ --out runs/mine
   soundwhere train --stage two --from runs/first/stage-one.safetensors --out runs/second
+  soundwhere train --source shards --root shards/ --out runs/first --auto-resume
   torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
 """
 
@@ -45,6 +46,8 @@ class Options:
     """Named model to train: scav-r18, scav-mobile, scav-tiny, or another method's name."""
     resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Go on from the folder's latest checkpoint."""
+    auto_resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Go on if the folder has a checkpoint, else start: the same command for both, as clusters give it."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Begin from the weights of this model: its name, its file or the folder of its run."""
     checkpoint_of: Annotated[str | None, named("METHOD")] = None
@@ -69,8 +72,9 @@ def run(arguments: list[str]) -> int:
 
     from soundwhere.training.run import train
 
+    resume: bool | Literal["auto"] = "auto" if options.auto_resume else options.resume
     with _start(options, config) as start:
-        file = train(config, options.out, resume=options.resume, start=start, download=options.download)
+        file = train(config, options.out, resume=resume, start=start, download=options.download)
     if os.environ.get("RANK", "0") != "0":
         return 0  # of torchrun's processes, the first one speaks
     say(f"wrote {file}")
@@ -107,7 +111,8 @@ def _start(options: Any, config: Config) -> Iterator[Path | None]:
 def _default(arguments: list[str]) -> Config:
     """What flags override, which therefore is looked for first.
 
-    That is the file; else, for --resume, the settings of the run; and the named model, else that of --from.
+    That is the file; else, for --resume and --auto-resume, the settings of the run; and the named model, else that of
+    --from.
     """
     file, name, out, start = (_value(arguments, flag) for flag in ("--config", "--model", "--out", "--from"))
     if not file and "--resume" not in arguments:
@@ -115,7 +120,7 @@ def _default(arguments: list[str]) -> Config:
     config = default_config()
     if file:
         config = read_config(Path(file))
-    elif out and "--resume" in arguments:
+    elif out and ("--resume" in arguments or "--auto-resume" in arguments):
         config = _settings_of(Path(out))
     if name:
         config = dataclasses.replace(config, method=named_config(name).trained_like(config.method))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from soundwhere.types import Image, Waveform
 
 _BLOCKS: Final = 64
@@ -49,6 +51,18 @@ class KnowsKinds(Protocol):
     @property
     def kinds(self) -> Sequence[str] | None:
         """The class of every clip; None if it was not read or is not known."""
+
+
+@runtime_checkable
+class SeveralFrames(Protocol):
+    """A `ClipSource` of clips with several frames: number `index + frame * len(clips)` asks for any of them."""
+
+    @property
+    def frames(self) -> int:
+        """How many frames may be asked for."""
+
+    def features(self, number: int) -> NDArray[np.float16]:
+        """What a frozen encoder sees in a frame (C, h, w), where that is stored."""
 
 
 class StoredClip(Protocol):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from soundwhere.constants import ENCODER_STRIDE_PX, FRAME_PX, MIXING_RMS, SOURCES
+from soundwhere.data.clips import SeveralFrames
 from soundwhere.data.draws import Example
 from soundwhere.data.layout import Arrangement, Layout, arrange, check_layouts, compose, join, place_map
 from soundwhere.data.memory import MEMORY
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     Level = Literal["equal-rms", "as-recorded"]
 
 # Independent streams of random numbers; not from 0, because a generator is blind to zeros at the end of its seed
-_SCENE, _LAYOUT, _ORDER, _PICTURE, _MOMENT = 1, 2, 3, 4, 5
+_SCENE, _LAYOUT, _ORDER, _PICTURE, _MOMENT, _FRAME = 1, 2, 3, 4, 5, 6
 
 # Level of a sound that is heard but not seen, against one that is
 _INTERFERENCE_DB = (-18.0, -3.0)
 
 
 class Picture(NamedTuple):
-    """What a scene shows: the clips whose frames it is made of, and where they lie."""
+    """What a scene shows: the frames it is made of, as numbers that their `ClipSource` knows, and where they lie."""
 
     cast: tuple[int, ...]
     layout: Layout
@@ -54,6 +55,9 @@ class Mixtures:
     With a `pool` there are only so many pictures, which return every epoch with other sounds. A frozen encoder sees
     them whole, each once. Without, features of single frames are joined, which differ beside the seams.
 
+    Of clips with several frames any is shown, and 3 s of sound around it are heard; features and targets that are kept
+    in a cache are those of the first.
+
     Args:
         clips: Single-source clips.
         batch_size: Scenes per step over all processes.
@@ -69,6 +73,7 @@ class Mixtures:
         frame_px: Side to which each frame is squashed.
         pool: How many pictures there are, rounded up to whole steps; 0 for ever new ones.
         features: Filled cache to take features from, instead of pictures: of whole ones with a `pool`, else of frames.
+        stored: Take features of frames from the clips themselves.
         targets: Filled cache of what a map of each frame is taught.
         cell_px: Side of a cell of the targets.
         moments: How many moments of each sound are drawn.
@@ -95,6 +100,7 @@ class Mixtures:
         frame_px: int = FRAME_PX,
         pool: int = 0,
         features: FeatureCache | None = None,
+        stored: bool = False,
         targets: FeatureCache | None = None,
         cell_px: int = ENCODER_STRIDE_PX,
         moments: int = 1,
@@ -120,12 +126,15 @@ class Mixtures:
         self._moments = moments
         self._labels = labels
         self._captions = captions
-        self._keys = [clips.key(index) for index in range(len(clips))]
+        self._stored = stored
+        first_only = targets is not None or features is not None
+        self._choices = clips.frames if isinstance(clips, SeveralFrames) and not first_only else 1
         self._epoch, self._order = -1, np.empty(0, np.int64)
-        check_layouts(layouts, sources, silent, pool, frozen=features is not None)
-        if len(set(self._keys)) < self._frames:
+        check_layouts(layouts, sources, silent, pool, frozen=features is not None or stored)
+        found = _count_pictures(clips, self._frames)
+        if found < self._frames:
             raise DataError(
-                f"A scene of {self._frames} frames needs as many pictures, but there are {len(set(self._keys))}.",
+                f"A scene of {self._frames} frames needs as many pictures, but there are {found}.",
                 "Add clips, or lower --silent.",
             )
 
@@ -152,20 +161,26 @@ class Mixtures:
                 sounds[-1] = self._unseen(rng, (0.0, 0.0)) if rng.random() < 0.5 else 0
                 targets[-1] = 0
         cast = [picture.cast[place] for place in sounding]
+        clips = [index % len(self._clips) for index in cast]
         example = Example(
             sounds,
             targets=targets,
             moments=self._later(cast, number),
-            labels=None if self._labels is None else self._labels[cast],
-            captions=None if self._captions is None else self._captions[cast],
+            labels=None if self._labels is None else self._labels[clips],
+            captions=None if self._captions is None else self._captions[clips],
         )
-        if self.features is None or pictures:
+        if pictures or (self.features is None and not self._stored):
             return example._replace(image=self.compose(picture))
-        if self.pool:
-            features = self.features.get(self.key(picture))
-        else:
-            features = join([self.features.get(self._keys[index]) for index in picture.cast], picture.layout, (1, 2))
-        return example._replace(features=features)
+        if self.pool and self.features is not None:
+            return example._replace(features=self.features.get(self.key(picture)))
+        return example._replace(features=join([self._encoded(n) for n in picture.cast], picture.layout, (1, 2)))
+
+    def _encoded(self, number: int) -> NDArray[np.float16]:
+        """Features of a frame."""
+        if self.features is not None:
+            return self.features.get(self._clips.key(number))
+        assert isinstance(self._clips, SeveralFrames)
+        return self._clips.features(number)
 
     def _later(self, cast: Sequence[int], number: int) -> NDArray[np.float32] | None:
         """The sounds of clips at further moments, if they are asked for, shape (M - 1, K, N)."""
@@ -184,6 +199,9 @@ class Mixtures:
         if self._vary_silent and layout != "grid":
             frames = int(step.integers(self._sources + (layout == "pasted"), frames + 1))
         cast = tuple(int(index) for index in rng.permutation(self._cast(number, frames, rng)))
+        if self._choices > 1:
+            chosen = np.random.default_rng([self._seed, number, _FRAME]).integers(self._choices, size=len(cast))
+            cast = tuple(index + int(frame) * len(self._clips) for index, frame in zip(cast, chosen, strict=True))
         return Picture(cast, layout, arrange(layout, frames, self._frame_px, rng))
 
     def compose(self, picture: Picture) -> Image:
@@ -192,7 +210,7 @@ class Mixtures:
 
     def key(self, picture: Picture) -> str:
         """Names the content of a picture."""
-        return "|".join([str(picture.arrangement), *(self._keys[index] for index in picture.cast)])
+        return "|".join([str(picture.arrangement), *(self._clips.key(number) for number in picture.cast)])
 
     def _cast(self, number: int, frames: int, rng: np.random.Generator) -> list[int]:
         """The clips of a picture."""
@@ -203,13 +221,13 @@ class Mixtures:
         cast = [int(self._order[place])]
         while len(cast) < frames:
             partner = int(rng.integers(len(self._clips)))
-            if self._keys[partner] not in {self._keys[index] for index in cast}:
+            if self._clips.key(partner) not in {self._clips.key(index) for index in cast}:
                 cast.append(partner)
         return cast
 
     def _target(self, picture: Picture, place: int) -> NDArray[np.float32]:
         assert self._targets is not None
-        target = self._targets.get(self._keys[picture.cast[place]])[0].astype(np.float32)
+        target = self._targets.get(self._clips.key(picture.cast[place]))[0].astype(np.float32)
         return place_map(target, picture.arrangement, place, self._cell_px)
 
     def _sound(self, index: int, rng: np.random.Generator) -> Waveform:
@@ -222,10 +240,22 @@ class Mixtures:
         level = MIXING_RMS * 10 ** (rng.uniform(*range_db) / 20)
         return scale_to_rms(self._clips.sound(int(rng.integers(len(self._clips))), rng), level)
 
-    def _frame(self, index: int) -> Image:
+    def _frame(self, number: int) -> Image:
         size = (self._frame_px, self._frame_px)
-        key = ("frame", self._keys[index], size)
-        return MEMORY.get(key, lambda: resize(self._clips.image(index), size))
+        if isinstance(self._clips, SeveralFrames):  # quick to read, and far more than memory holds
+            return resize(self._clips.image(number), size)
+        key = ("frame", self._clips.key(number), size)
+        return MEMORY.get(key, lambda: resize(self._clips.image(number), size))
+
+
+def _count_pictures(clips: ClipSource, wanted: int) -> int:
+    """How many different pictures there are, up to as many as are wanted: millions are not looked at for that."""
+    found: set[str] = set()
+    for index in range(len(clips)):
+        found.add(clips.key(index))
+        if len(found) >= wanted:
+            break
+    return len(found)
 
 
 class PoolPictures:
@@ -264,6 +294,7 @@ class NativeScenes(Mixtures):
         frame_px: int = FRAME_PX,
         features: FeatureCache | None = None,
         captions: NDArray[np.float32] | None = None,
+        stored: bool = False,
     ) -> None:
         super().__init__(
             clips,
@@ -274,4 +305,5 @@ class NativeScenes(Mixtures):
             frame_px=frame_px,
             features=features,
             captions=captions,
+            stored=stored,
         )

@@ -15,6 +15,8 @@ from soundwhere.data.features import FeatureCache
 from soundwhere.data.folder import FolderClips
 from soundwhere.data.mixtures import Mixtures, NativeScenes, PoolPictures
 from soundwhere.data.real_duet import RealDuet
+from soundwhere.data.shard_cache import remote_address
+from soundwhere.data.shards import ShardClips
 from soundwhere.data.synthetic.clips import WorldClips
 from soundwhere.data.synthetic.draws import SyntheticDraws, render
 from soundwhere.data.synthetic.world import World
@@ -103,8 +105,11 @@ def make_draws(
     captions = None
     if needs.captions is not None:
         captions = read_captions(needs.captions, [clips.key(index) for index in range(len(clips))])
+    # shards are too many to be encoded before the first step: what is not stored in them is encoded when it is seen
+    sharded = data.source == "shards"
+    stored = eye is not None and isinstance(clips, ShardClips) and clips.has_features(eye.name, frame_px)
     if data.mixtures == "native":
-        features = caches.features(clips, frame_px) if caches else None
+        features = caches.features(clips, frame_px) if caches and not sharded else None
         return NativeScenes(
             clips,
             batch_size=batch_size,
@@ -113,6 +118,7 @@ def make_draws(
             frame_px=frame_px,
             features=features,
             captions=captions,
+            stored=stored,
         )
     whole = several and data.pool > 0
     target = needs.target if several else None
@@ -132,7 +138,8 @@ def make_draws(
         interference=0 if several else data.interference,
         frame_px=frame_px,
         pool=data.pool if several else 0,
-        features=caches.features(clips, frame_px) if caches and not whole else None,
+        features=caches.features(clips, frame_px) if caches and not whole and not sharded else None,
+        stored=stored and not whole,
         targets=caches.targets(clips, frame_px, target) if caches and target else None,
         cell_px=eye.stride_px if eye else 1,
         moments=needs.moments,
@@ -211,7 +218,7 @@ def _kinds(clips: ClipSource) -> Sequence[str]:
 
 
 def make_clips(data: DataConfig, frame_px: int = FRAME_PX, labels: bool = False) -> ClipSource:
-    """The clips of a data set to train on, of real-duet or a folder of videos, and things of the made-up world.
+    """The clips of a data set to train on, of real-duet, a folder of videos or shards, and things of the made-up world.
 
     Labels are read only if they are asked for.
     """
@@ -219,7 +226,9 @@ def make_clips(data: DataConfig, frame_px: int = FRAME_PX, labels: bool = False)
         raise ConfigError("The made-up world has scenes, not clips.", "Choose --source real-duet or folder.")
     root = data_root(data)
     clips: ClipSource
-    if data.source == "folder":
+    if data.source == "shards":
+        clips = ShardClips(root, labels, data.shard_cache, data.shard_cache_gb)
+    elif data.source == "folder":
         clips = folder = FolderClips(root)
         if folder.problems:
             warnings.warn(folder.describe_problems(), stacklevel=2)
@@ -246,6 +255,9 @@ def data_root(data: DataConfig) -> Path:
     """The folder of a data set, or an error if there is none: quick, to be asked before anything is written."""
     if data.root is None:
         raise ConfigError(f"The data source {data.source!r} needs a folder.", "Give it with --root FOLDER.")
-    if not data.root.is_dir():
+    if remote_address(data.root):
+        if data.source != "shards":
+            raise ConfigError(f"{data.source} is read from folders, not from {data.root}.", "Use --source shards.")
+    elif not data.root.is_dir():
         raise DataError(f"{data.root} is not a folder.", "Give the folder of the data set with --root.")
     return data.root

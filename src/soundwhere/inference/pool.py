@@ -130,14 +130,18 @@ class Worker(Generic[Item, Answer]):
 
 
 def work_through(
-    items: Sequence[Item], make: Callable[[Tell], Callable[[Item], Answer]], workers: int
+    items: Sequence[Item],
+    make: Callable[[Tell], Callable[[Item], Answer]],
+    workers: int,
+    news: Callable[[Any], None] | None = None,
 ) -> Iterator[tuple[Item, Answer | Died]]:
-    """Work through items in several processes; news is not passed on.
+    """Work through items in several processes.
 
     Args:
         items: What there is to do.
         make: Makes what answers items, in each process.
         workers: How many processes.
+        news: Called with what processes tell before they answer.
 
     Yields:
         Each item with its answer, as they come.
@@ -157,6 +161,8 @@ def work_through(
                 worker, item = busy[pipe]
                 heard = worker.hear()
                 if isinstance(heard, Told):
+                    if news is not None:
+                        news(heard.news)
                     continue
                 if todo and not isinstance(heard, Died):
                     busy[pipe] = worker, todo.popleft()

@@ -199,7 +199,7 @@ def _at_rate(
     """The frame on display at start_s, start_s + 1 / fps, ..."""
     if not fps > 0:
         raise ConfigError(f"{fps} is not a valid number of frames per second.", "Give a number above 0.")
-    count = math.ceil(((_end_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
+    count = math.ceil(((length_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
     if end_s is None and start_s == 0:
         count = max(count, 1)  # a photo lasts no time and is still to be seen
     times_s = (start_s + index / fps for index in range(count))
@@ -271,6 +271,7 @@ def _pictures(
             raise MediaError(f"{path} claims to have a picture of {size[0]}x{size[1]}.", "Scale it down first.")
         reformatter = VideoReformatter()
         stream.thread_type = "AUTO"
+        stream.codec_context.thread_count = media.decoder_threads
         zero_s = media.zero_s(container)
         run_up = start_s - media.SEEK_MARGIN_S
         sought = run_up > 0 and _seek(container, stream, run_up + zero_s)
@@ -348,7 +349,12 @@ def _is_photo(path: Path) -> bool:
     return path.suffix.lower() in IMAGE_SUFFIXES
 
 
-def _end_s(path: Path) -> float:
+def length_s(path: Path) -> float:
+    """When a media file ends, picture or sound, read from its header where that says so; 0 for a photo.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
     if _is_photo(path):
         return 0.0
     with media.open_media(path) as container:

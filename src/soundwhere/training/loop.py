@@ -2,7 +2,8 @@
 
 One process:             soundwhere train --config configs/paper.toml --out runs/paper
 Several GPUs:            torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
-Several machines:        torchrun --nnodes 2 --nproc-per-node 4 --rdzv-endpoint HOST:PORT -m soundwhere train ...
+Several machines:        torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:PORT
+                             --max-restarts 3 -m soundwhere train --auto-resume --out SHARED/runs/paper ...
 
 Accumulating gradients saves memory but does not enlarge the set of contrastive negatives: each part of a batch is
 contrasted within itself. More processes do enlarge it, because embeddings are gathered.
@@ -26,7 +27,7 @@ from soundwhere.distributed import all_reduce_sum, rank, world_size
 from soundwhere.errors import SoundwhereError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from soundwhere.methods.method import Schedule
     from soundwhere.training.checkpoint import Progress
@@ -74,6 +75,7 @@ def run_stage(
     *,
     seed: int = 0,
     bf16: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[Progress, dict[str, float]]]:
     """Train on `batches`, giving the progress and the statistics after every step.
 
@@ -87,6 +89,7 @@ def run_stage(
         device: Where the objective lives.
         seed: Decides whatever the objective draws, with the stage, the step and the process: nothing to store of it.
         bf16: Compute in bfloat16 where digits do not matter.
+        stop: Whether to end after a step; if one process is to, all do, after the same one.
     """
     parallel: nn.Module = objective
     if world_size() > 1:
@@ -98,7 +101,7 @@ def run_stage(
         torch.manual_seed(step_seed(seed, progress.stage, progress.step))
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(schedule, progress.step, steps) * group.get("factor", 1.0)
-        statistics = _backward(parallel, batch.to(device), schedule.accumulate, device, bf16)
+        statistics, stopping = _backward(parallel, batch.to(device), schedule.accumulate, device, bf16, stop())
         loss, norm = statistics["loss"], float(nn.utils.clip_grad_norm_(trained, schedule.clip_norm or math.inf))
         # before the weights are touched: a checkpoint never holds numbers that are none
         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -114,6 +117,8 @@ def run_stage(
             progress, step=progress.step + 1, smooth_loss=smooth, seconds=progress.seconds + time.monotonic() - began
         )
         yield progress, statistics
+        if stopping:
+            return
 
 
 def step_seed(seed: int, stage: str, step: int) -> int:
@@ -122,8 +127,14 @@ def step_seed(seed: int, stage: str, step: int) -> int:
     return int.from_bytes(hashlib.blake2b(words, digest_size=7).digest())
 
 
-def _backward(parallel: nn.Module, batch: Batch, parts: int, device: torch.device, bf16: bool) -> dict[str, float]:
-    """Add up the gradients of a batch, part by part; the statistics are means over the scenes of every process."""
+def _backward(
+    parallel: nn.Module, batch: Batch, parts: int, device: torch.device, bf16: bool, to_stop: bool
+) -> tuple[dict[str, float], bool]:
+    """Add up the gradients of a batch, part by part.
+
+    Returns:
+        The statistics, which are means over the scenes of every process, and whether any process is to stop.
+    """
     count = min(parts, len(batch))
     bounds = [len(batch) * number // count for number in range(count + 1)]
     names: list[str] = []
@@ -139,5 +150,6 @@ def _backward(parallel: nn.Module, batch: Batch, parts: int, device: torch.devic
             (values["loss"] * share).backward()
         names = list(values)
         sums = sums + torch.stack([value.detach().float() for value in values.values()]) * share
-    means = all_reduce_sum(sums) / world_size()
-    return dict(zip(names, means.tolist(), strict=True))
+    told = all_reduce_sum(torch.cat([sums, sums.new_tensor([float(to_stop)])]))
+    *means, stops = (told / world_size()).tolist()
+    return dict(zip(names, means, strict=True)), stops > 0

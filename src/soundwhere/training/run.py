@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import torch
 
@@ -25,6 +25,7 @@ from soundwhere.training.checkpoint import Progress, read_progress, restore, sav
 from soundwhere.training.contact_sheet import write_sheet
 from soundwhere.training.journal import METRICS, Journal, preparing
 from soundwhere.training.loop import make_optimiser, run_stage
+from soundwhere.training.stopping import StopRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ STEPS: Final = "steps"  # folder of the copies that stay
 # What may change when any run is resumed: how it logs, and where things are.
 CHANGEABLE: Final = {
     *("train.checkpoint_every_s", "train.log_every", "train.keep_every", "train.device"),
-    *("data.workers", "data.cache", "data.root"),
+    *("data.workers", "data.cache", "data.root", "data.shard_cache", "data.shard_cache_gb"),
 }
 
 
@@ -56,16 +57,25 @@ def stage_file(name: str) -> str:
 
 
 def train(
-    config: Config, folder: Path, *, resume: bool = False, start: Path | None = None, download: bool = False
+    config: Config,
+    folder: Path,
+    *,
+    resume: bool | Literal["auto"] = False,
+    start: Path | None = None,
+    download: bool = False,
 ) -> Path:
     """Train a model and return the file it ends up in.
 
     Args:
         config: Everything the run depends on.
         folder: Where the run lives.
-        resume: Go on from the folder's latest checkpoint, to the same weights as if never interrupted.
+        resume: Go on from the folder's latest checkpoint, to the same weights as if never interrupted; `auto` does so
+            if there is one and starts otherwise.
         start: Begin from this model's weights, as far as both have them.
         download: Fetch weights that encoders start from if they are not found on this machine.
+
+    Raises:
+        KeyboardInterrupt: SIGTERM came; a checkpoint was written after the step that was under way.
     """
     try:
         return Run(config, folder, resume=resume, start=start, download=download).train()
@@ -76,13 +86,17 @@ def train(
 class Run:
     """The state of a run between its steps."""
 
-    def __init__(self, config: Config, folder: Path, *, resume: bool, start: Path | None, download: bool) -> None:
+    def __init__(
+        self, config: Config, folder: Path, *, resume: bool | Literal["auto"], start: Path | None, download: bool
+    ) -> None:
         self.folder = folder
         self.device = distributed.initialise(config.train.device)
         self.latest = folder / LATEST
         self.resumed: Progress | None = None
         self.config = _checked(config)
         self.stages = find_method(config.method.family).stages(self.config.method)
+        if resume == "auto":
+            resume = distributed.as_main_says(self.latest.exists(), self.device)
         if resume:
             self.resumed = self._resumed()
         elif self.latest.exists():
@@ -109,6 +123,11 @@ class Run:
     def _resumed(self) -> Progress:
         """Where the folder's run stands, whose settings may differ from those given only in what is changeable."""
         if not self.latest.exists():
+            if not distributed.is_main():
+                raise ConfigError(
+                    f"{self.latest} is not there for process {distributed.rank()}.",
+                    "Give an --out that all machines share.",
+                )
             raise ConfigError(f"{self.folder} holds no run to resume.", "Leave out --resume to start one.")
         stored, progress = read_progress(self.latest)
         fixed = set(changed_settings(stored, self.config)) - changeable(self.config)
@@ -146,7 +165,10 @@ class Run:
         self._keep_copy(progress)
         trained_on = [(self.draws(phase.needs, stage), phase.until) for phase in phases]
         saved = time.monotonic()
-        with Journal(self.folder, progress, steps, schedule.batch_size, settings.log_every) as journal:
+        with (
+            Journal(self.folder, progress, steps, schedule.batch_size, settings.log_every) as journal,
+            StopRequest() as stop,
+        ):
             for draws, until in trained_on:
                 if progress.step >= until:
                     continue
@@ -162,6 +184,7 @@ class Run:
                     self.device,
                     seed=settings.seed,
                     bf16=settings.precision == "bf16",
+                    stop=stop.came,
                 )
                 for place, statistics in loop:
                     progress = replace(place, best_loss=progress.best_loss)
@@ -175,6 +198,10 @@ class Run:
                     if time.monotonic() - saved > settings.checkpoint_every_s or progress.step == steps:
                         self._save(progress, optimiser)
                         saved = time.monotonic()
+                if progress.step < until:  # asked to stop, as every process was
+                    self._save(progress, optimiser)
+                    distributed.barrier()  # who ends first might take the main process with it
+                    raise KeyboardInterrupt
         if final and progress.best_loss == Progress.best_loss:  # resumed to stop at a step that it has passed
             self._keep_best(progress)
         left = stage.finish(self.model)

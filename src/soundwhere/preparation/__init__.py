@@ -1,0 +1,1 @@
+"""How a collection becomes shards: `soundwhere prepare`."""

@@ -1,0 +1,129 @@
+"""SIGTERM saves before it ends, and the same command goes on: the weights are those of a run left in peace."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from soundwhere.errors import ConfigError
+from soundwhere.methods.files import read_tensors
+from soundwhere.training.checkpoint import read_progress
+from soundwhere.training.stopping import StopRequest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = [
+    "--model",
+    "scav-tiny",
+    "--frame-px",
+    "64",
+    "--dimension",
+    "32",
+    "--decoupler-layers",
+    "1",
+    "--scenes",
+    "32",
+    "--batch-size",
+    "8",
+    "--device",
+    "cpu",
+    "--steps-one",
+    "12",
+    "--steps-two",
+    "3",
+    "--checkpoint-every-s",
+    "100000",
+    "--log-every",
+    "1",
+    "--learning-rate",
+    "1e-3",
+    "--auto-resume",
+]
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "soundwhere", "train", "--out", str(folder), *SETTINGS]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
+
+
+def steps(folder: Path) -> list[int]:
+    path = folder / "metrics.jsonl"
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")]
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    peace, stopped = tmp_path / "peace", tmp_path / "stopped"
+    quiet, run = start(peace), start(stopped)
+    deadline = time.monotonic() + 200
+    while len(steps(stopped)) < 3:
+        assert run.poll() is None, run.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    run.send_signal(signal.SIGTERM)
+    said = run.communicate(timeout=100)[1]
+    assert run.returncode == 130, said
+    assert "Traceback" not in said
+    place = read_progress(stopped / "latest.safetensors")[1]
+    assert (place.stage, place.step) == ("one", steps(stopped)[-1])  # nothing that was done is lost
+    assert place.step < 12
+    again = start(stopped)
+    assert (again.communicate(timeout=250), again.returncode)[1] == 0
+    assert (quiet.communicate(timeout=250), quiet.returncode)[1] == 0
+    for name in ("latest.safetensors", "best.safetensors"):
+        expected, found = read_tensors(peace / name, ""), read_tensors(stopped / name, "")
+        assert expected.keys() == found.keys()
+        assert all(torch.equal(expected[key], found[key]) for key in expected)
+    once_more = start(stopped)  # a finished run ends at once
+    assert (once_more.communicate(timeout=250), once_more.returncode)[1] == 0
+
+
+def test_a_request_is_noted_once_and_then_ends_at_once() -> None:
+    def ended() -> None:
+        with StopRequest() as stop:
+            assert not stop.came()
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert stop.came()
+
+    def twice() -> None:
+        with StopRequest():
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(RuntimeError("as before")))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ended()
+        with pytest.raises(RuntimeError, match="as before"):
+            twice()
+        with pytest.raises(RuntimeError, match="as before"):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_checkpoint_that_only_one_machine_sees_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from soundwhere import distributed
+    from soundwhere.config import Config, DataConfig, TrainConfig
+    from soundwhere.methods.catalogue import named_config
+    from soundwhere.training.run import train
+
+    method = replace(named_config("scav-tiny"), frame_px=32)
+    config = Config(method, DataConfig(scenes=8), TrainConfig(device="cpu"))
+    monkeypatch.setattr(distributed, "as_main_says", lambda *_: True)
+    monkeypatch.setattr(distributed, "is_main", lambda: False)
+    with pytest.raises(ConfigError, match="is not there for process") as caught:
+        train(config, tmp_path, resume="auto")
+    assert "share" in caught.value.remedy
