@@ -1,5 +1,5 @@
 # make demo        localise two sounds in a made-up clip with the built-in weights, then open demo/index.html
-# make test        install and run every test
+# make test        install and run every test; WORKERS=4 uses four cores instead of two
 # make check       ruff, mypy --strict, import directions
 # make train-demo  train both stages from scratch on the made-up world and write a report
 # make docs        build the documentation into site/
@@ -9,13 +9,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TRAIN_FLAGS ?=
+WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check train-demo docs clean
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n 's/^# make/make/p' Makefile
 
 # One stamp file per set of extras: installing again happens only when the project file changes.
 $(VENV)/base: pyproject.toml constraints.txt
@@ -33,8 +34,9 @@ demo: $(VENV)/base
 train-demo: $(VENV)/report
 	$(BIN)/soundwhere train --config configs/made-up-world.toml --out train-demo --report $(TRAIN_FLAGS)
 
+# a file's tests stay on one worker, as they share servers, browsers and exported models
 test: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

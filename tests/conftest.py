@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ import pytest
 import torch
 from hypothesis import settings
 from PIL import Image
+from torch.multiprocessing import start_processes
 
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.data.synthetic.movie import write_movie
@@ -28,12 +30,15 @@ from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from multiprocessing.context import BaseContext
 
     from torch import Tensor
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
-torch.set_num_threads(1)  # small tensors: a second thread costs more than it gives, most of all on a busy machine
+# small tensors: a second thread costs more than it gives, most of all on a busy machine; also in what tests start
+torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +75,26 @@ def chromium() -> str:
             pytest.fail(reason)
         pytest.skip(reason)
     return found
+
+
+@pytest.fixture(scope="session")
+def warm() -> BaseContext:
+    """Starts processes as forks of one that has imported torch already: that alone takes seconds, every time."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["soundwhere.training.run", "torch._dynamo", "torchmetrics"])
+    return context
+
+
+@pytest.fixture(scope="session")
+def on_two_processes(warm: BaseContext) -> Callable[..., None]:
+    """Calls a function of a test file on two processes, with the rank of each and what else it is given."""
+
+    def run(work: Callable[..., None], *arguments: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(Path(__file__).parents[1])  # where new processes find the file
+            start_processes(work, arguments, nprocs=2, start_method=warm.get_start_method())
+
+    return run
 
 
 @pytest.fixture(scope="session")

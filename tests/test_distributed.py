@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 import torch.distributed as dist
-from torch.multiprocessing import spawn
 
 from soundwhere import distributed
 from soundwhere.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def _batch() -> torch.Tensor:
@@ -58,14 +60,12 @@ def _work(rank: int, folder: Path, port: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def answers(tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("processes")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[1])  # where new processes find this file
-        spawn(_work, (folder, port), nprocs=2)
+    on_two_processes(_work, folder, port)
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 

@@ -319,40 +319,46 @@ def interrupt(folder: Path, command: list[str], ready: Callable[[subprocess.Pope
     return error
 
 
-def write_long_clip(path: Path) -> None:
+@pytest.fixture(scope="module")
+def long_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 s of bars that move, long enough to be interrupted however busy the machine is."""
+    path = tmp_path_factory.mktemp("long") / "clip.mp4"
     bars = np.repeat(np.arange(64, dtype=np.uint8) * 4, 48 * 3).reshape(64, 48, 3).swapaxes(0, 1)
     with VideoWriter(path, 64, 48, 25, waveform=np.full(40 * 22_050, 0.1, np.float32)) as writer:
-        for shift in range(1000):  # long enough to be interrupted however busy the machine is
+        for shift in range(1000):
             writer.write(np.roll(bars, shift, axis=1))
+    return path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_nothing(folder: Path, model_path: Path, number: int) -> None:
+def test_an_interrupted_run_leaves_nothing(folder: Path, long_clip: Path, model_path: Path, number: int) -> None:
     def ready(process: subprocess.Popen[str]) -> bool:
         assert process.stdout is not None
         return process.stdout.readline().startswith("clip.mp4")
 
-    write_long_clip(folder / "clip.mp4")
+    shutil.copy(long_clip, folder / "clip.mp4")
     interrupt(folder, ["clip.mp4", "--model", str(model_path), "--fps", "25"], ready, number)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_an_interruption_while_writing_removes_what_was_written(folder: Path, model_path: Path) -> None:
+def test_an_interruption_while_writing_removes_what_was_written(
+    folder: Path, long_clip: Path, model_path: Path
+) -> None:
     def ready(process: subprocess.Popen[str]) -> bool:
         return wait_until(lambda: bool(list(folder.rglob("*.partial.mp4"))), process)
 
-    write_long_clip(folder / "clip.mp4")
+    shutil.copy(long_clip, folder / "clip.mp4")
     interrupt(folder, ["clip.mp4", "--model", str(model_path), "--fps", "0.1"], ready, signal.SIGINT)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_an_interruption_ends_every_worker(folder: Path, model_path: Path) -> None:
+def test_an_interruption_ends_every_worker(folder: Path, long_clip: Path, model_path: Path) -> None:
     def ready(process: subprocess.Popen[str]) -> bool:
         return wait_until(lambda: bool(list(folder.rglob("*.partial.mp4"))), process)  # the other is about to
 
-    write_long_clip(folder / "clip.mp4")
-    shutil.copy(folder / "clip.mp4", folder / "other.mp4")
+    for name in ("clip.mp4", "other.mp4"):
+        shutil.copy(long_clip, folder / name)
     options = ["--model", str(model_path), "--fps", "0.1", "--workers", "2"]
     interrupt(folder, ["clip.mp4", "other.mp4", *options], ready, signal.SIGTERM)
 

@@ -1,10 +1,8 @@
 import runpy
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from torch.multiprocessing import spawn
 
 from soundwhere.errors import DataError, MissingExtraError
 from soundwhere.metrics import localisation_score
@@ -112,8 +110,7 @@ def _found(metric):
     return {name: value.item() for name, value in metric.compute().items()}
 
 
-def test_two_processes_give_the_result_of_one(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # so that a new process finds this file
+def test_two_processes_give_the_result_of_one(tmp_path, on_two_processes):
     alone = []
     for name in PRESETS:
         metric = LocalisationScore(name)
@@ -123,6 +120,6 @@ def test_two_processes_give_the_result_of_one(tmp_path, monkeypatch):
     metric = LocalisationScore()
     metric.update(*scenes(maps=4))
     alone.append(_found(metric))
-    spawn(_process, (tmp_path / "store", tmp_path), nprocs=2)
+    on_two_processes(_process, tmp_path / "store", tmp_path)
     for rank in range(2):
         assert torch.load(tmp_path / f"{rank}.pt", weights_only=True) == alone

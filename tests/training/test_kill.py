@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
+from soundwhere.cli.main import run
 from soundwhere.methods.files import read_facts, read_tensors
 from soundwhere.training.checkpoint import read_progress
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from multiprocessing.context import BaseContext
 
 STEPS = 8
 SETTINGS = (
@@ -27,15 +28,29 @@ SETTINGS = (
 ).split()
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "soundwhere", "train", "--out", str(folder), *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
+def _train(arguments: list[str], log: Path) -> None:
+    """What a new process does: the command, with what it says in a file."""
+    with log.open("a") as file:
+        os.dup2(file.fileno(), 2)
+    sys.exit(run(["train", *arguments]))
 
 
-def finish(process: subprocess.Popen[str]) -> None:
-    _, said = process.communicate(timeout=250)
-    assert process.returncode == 0, said
+class Command:
+    """`soundwhere train` in a process of its own."""
+
+    def __init__(self, warm: BaseContext, folder: Path, *arguments: str) -> None:
+        self.log = folder.with_suffix(".log")
+        self.process = warm.Process(target=_train, args=(["--out", str(folder), *arguments], self.log))
+        self.process.start()
+
+    def finish(self) -> None:
+        self.process.join(250)
+        assert self.process.exitcode == 0, self.log.read_text()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        assert self.process.exitcode == -9
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -43,32 +58,33 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
 
 
-def kill_within(process: subprocess.Popen[str], folder: Path, stage: str) -> float:
+def kill_within(command: Command, folder: Path, stage: str) -> float:
     """Kill a run at a random moment within the steps of a stage; the seconds waited are returned to be reported."""
     seen: list[float] = []
     while len(seen) < 3:
-        assert process.poll() is None, process.communicate()[1]
+        assert command.process.is_alive(), command.log.read_text()
         if sum(line["stage"] == stage for line in lines(folder)) > len(seen):
             seen.append(time.monotonic())
         time.sleep(0.002)
     wait = random.uniform(0, seen[2] - seen[0])  # of about two steps
     time.sleep(wait)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -9
+    command.kill()
     return wait
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_like_one_left_in_peace(tmp_path: Path) -> None:
+def test_a_killed_run_ends_like_one_left_in_peace(
+    tmp_path: Path, warm: BaseContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # where new processes find this file
     peace, war = tmp_path / "peace", tmp_path / "war"
-    quiet = start(peace, *SETTINGS)
-    waits = [kill_within(start(war, *SETTINGS), war, "one")]
+    quiet = Command(warm, peace, *SETTINGS)
+    waits = [kill_within(Command(warm, war, *SETTINGS), war, "one")]
     assert read_progress(war / "latest.safetensors")[1].stage == "one"
-    waits.append(kill_within(start(war, "--resume"), war, "two"))
+    waits.append(kill_within(Command(warm, war, "--resume"), war, "two"))
     assert read_progress(war / "latest.safetensors")[1].stage == "two"
-    finish(start(war, "--resume"))
-    finish(quiet)
+    Command(warm, war, "--resume").finish()
+    quiet.finish()
 
     for name in ("latest.safetensors", "best.safetensors", "stage-one.safetensors"):
         expected, found = read_tensors(peace / name, ""), read_tensors(war / name, "")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from soundwhere.distributed import gather
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def _input() -> Tensor:
@@ -73,11 +76,11 @@ def _work(rank: int, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, Tensor], list[Tensor]]]:
+def two_processes(
+    tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]
+) -> list[tuple[dict[str, Tensor], list[Tensor]]]:
     folder = tmp_path_factory.mktemp("processes")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[3])  # where new processes find this file
-        spawn(_work, (folder,), nprocs=2)
+    on_two_processes(_work, folder)
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
