@@ -26,7 +26,7 @@ from soundwhere.analysis.trained_rows import train_row
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.evaluation.answerers import NetworkAnswerer
+from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.reading import View
 from soundwhere.evaluation.rows import Row
 from soundwhere.methods.files import load_model

@@ -20,7 +20,7 @@ from soundwhere.analysis.convergence import (
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.evaluation.answerers import NetworkAnswerer
+from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.metrics.protocols import frame_wise
 
 if TYPE_CHECKING:

@@ -14,14 +14,9 @@ from soundwhere.data.selection import Selected
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import (
-    RANDOM,
-    InputFreeAnswerer,
-    NetworkAnswerer,
-    watched,
-    weights_digest,
-)
+from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer
 from soundwhere.evaluation.constant import Blobs
+from soundwhere.evaluation.network_answerer import NetworkAnswerer, watched, weights_digest
 from soundwhere.evaluation.reading import Reader, View
 from soundwhere.evaluation.rows import FEATURE_NORM, Row
 from soundwhere.evaluation.scoring import evaluate

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from soundwhere.data.controls import absent_partners, partner
 from soundwhere.data.features import Eye
-from soundwhere.evaluation.answerers import NetworkAnswerer
+from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.reading import KEPT, Reader, View, views
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import evaluate

@@ -13,8 +13,9 @@ from soundwhere.data.selection import Solos
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import Answer, InputFreeAnswerer, NetworkAnswerer
+from soundwhere.evaluation.answerers import Answer, InputFreeAnswerer
 from soundwhere.evaluation.constant import Blobs, Constant
+from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import Evaluation, evaluate
 from soundwhere.evaluation.summary import summarise_evaluation

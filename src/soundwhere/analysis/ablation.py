@@ -18,8 +18,9 @@ from soundwhere.analysis.report import Report, rows_with_intervals
 from soundwhere.analysis.trained_rows import train_row
 from soundwhere.constants import SOURCES
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import InputFreeAnswerer, NetworkAnswerer
+from soundwhere.evaluation.answerers import InputFreeAnswerer
 from soundwhere.evaluation.constant import Blobs
+from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.published import find_published
 from soundwhere.evaluation.reading import views
 from soundwhere.evaluation.rows import Row

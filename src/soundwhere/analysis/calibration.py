@@ -9,7 +9,7 @@ import numpy as np
 
 from soundwhere.analysis.report import FIRST, GREY, SECOND, Report
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import NetworkAnswerer
+from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.page import new_figure
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import evaluate

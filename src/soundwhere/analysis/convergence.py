@@ -18,8 +18,9 @@ from soundwhere.analysis.report import FIRST, SCENES, SECOND, Report, rows_with_
 from soundwhere.analysis.winners import agreement, agreement_table, predict, predictor_table
 from soundwhere.data.selection import Selected
 from soundwhere.errors import ConfigError, DataError
-from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer, NetworkAnswerer, watched
+from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer
 from soundwhere.evaluation.constant import Blobs
+from soundwhere.evaluation.network_answerer import NetworkAnswerer, watched
 from soundwhere.evaluation.page import new_figure
 from soundwhere.evaluation.published import find_published
 from soundwhere.evaluation.rows import FEATURE_NORM, Row

@@ -160,7 +160,8 @@ def _protocols(options: Protocols) -> tuple[Report, dict[str, Any]]:
         raise ConfigError("Either a model or predictions are compared.", "Give one of --model and --predictions.")
     from soundwhere.analysis.protocols import compare_protocols, protocols_results
     from soundwhere.cli.terminal import Bar
-    from soundwhere.evaluation.answerers import FilesAnswerer, Method, NetworkAnswerer
+    from soundwhere.evaluation.answerers import FilesAnswerer, Method
+    from soundwhere.evaluation.network_answerer import NetworkAnswerer
     from soundwhere.evaluation.predictions import Predictions
     from soundwhere.evaluation.rows import Row
     from soundwhere.evaluation.task import model_label, told

@@ -255,7 +255,7 @@ def _real_pairs(
 ) -> dict[Row, RowScores] | None:
     """What the models say of VGG-SS, whose pictures come with their own sounds: the positives of silent negatives."""
     from soundwhere.cli.terminal import Bar
-    from soundwhere.evaluation.answerers import NetworkAnswerer
+    from soundwhere.evaluation.network_answerer import NetworkAnswerer
     from soundwhere.evaluation.scoring import evaluate
     from soundwhere.evaluation.task import choose_scenes
 

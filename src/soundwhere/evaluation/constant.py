@@ -129,7 +129,7 @@ def choose_constant(
     tried = {each.row: each for each in (Blobs(places, cell, sigma) for cell in cells for sigma in sigmas_px)}
     names = {str(row): blobs for row, blobs in tried.items()}
     settings = {"about": about or {}, "preset": asdict(preset), "maps": maps, "chosen_on": chosen_on}
-    book = Scorebook(folder, {**settings, "tried": list(names), "scenes": len(scenes)}, lambda kept: kept in [*names])
+    book = Scorebook(folder, {**settings, "tried": list(names), "scenes": len(scenes)})
     if "choice" not in book:
         thinned = range(0, len(scenes), max(1, -(-len(scenes) // _ENOUGH)))
         found = evaluate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 Measure = Literal["pairs", "light", "frames"]
 """What is looked at: how well maps fit the truth; how much is lit and how surely; whether sounding frames are found."""
 EVERYTHING: Final[tuple[Measure, ...]] = ("pairs", "light", "frames")
-_MOST: Final = 1_000_000  # sources or maps of a scene
 _FRAMES: Final = len(FramesFound._fields)
 
 
@@ -143,9 +142,9 @@ def evaluate(
         raise DataError("There is nothing to score: no scene was given.", "Check the data folder, or raise --limit.")
     listed = hashlib.sha256("\n".join(names).encode()).hexdigest()
     about = {"about": about or {}, "scenes": listed}
-    facts_book = Scorebook(folder, {**about, "facts": True}, _fits_facts)
+    facts_book = Scorebook(folder, {**about, "facts": True})
     shared = {**about, "version": __version__, "grid": list(grid), "preset": asdict(preset)}
-    books = [Scorebook(folder, {**shared, "answerer": each.identity if folder else {}}, _fits_scores) for each in asked]
+    books = [Scorebook(folder, {**shared, "answerer": each.identity if folder else {}}) for each in asked]
     seen = views(
         scenes,
         {row.control for each in asked for row in each.rows},
@@ -276,40 +275,3 @@ def _facts(scenes: Sequence[Scene], number: int, scene: Scene) -> list[list[Any]
 def _number(value: Any) -> float | None:
     number = float(value)
     return None if math.isnan(number) else number
-
-
-def _fits_facts(line: Any) -> bool:
-    """Whether a line that was read can be what `_facts` wrote."""
-    if not isinstance(line, list) or len(line) != len(fields(SceneFacts)):
-        return False
-    areas, columns, levels, kinds = line
-    words = isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
-    return words and _shaped(areas, None) and _shaped(columns, None, gaps=True) and _shaped(levels, None, gaps=True)
-
-
-def _fits_scores(line: Any) -> bool:
-    """Whether a line that was read can be what `_lines` wrote."""
-    return isinstance(line, dict) and all(
-        isinstance(entry, dict)
-        and _shaped([entry.get("confidence"), entry.get("lit")], 2, gaps=True)
-        and _shaped(entry.get("sure", []), None, gaps=True)
-        and _shaped(entry.get("frames", [0] * _FRAMES), _FRAMES)
-        and _shaped(entry.get("solo", [0, 0]), 2)
-        and _shaped(entry.get("pairs", []), None, len(fields(PairScores)) - 1, gaps=True)
-        and all(_fits_pair(*pair) for pair in entry.get("pairs", []))
-        for entry in line.values()
-    )
-
-
-def _fits_pair(source: Any, prediction: Any, iou: Any, _: Any, *others: Any) -> bool:
-    """Whether numbers, of which only the average precision may be missing, can be those of a pair."""
-    known = None not in (source, prediction, iou, *others)
-    return known and all(-1 <= index < _MOST for index in (source, prediction))
-
-
-def _shaped(value: Any, *shape: int | None, gaps: bool = False) -> bool:
-    """Whether a JSON value is an array of numbers of a shape, in which None is any length; gaps are None."""
-    if not shape:
-        return type(value) in (int, float) or (gaps and value is None)
-    fits = isinstance(value, list) and len(value) == (len(value) if shape[0] is None else shape[0])
-    return fits and all(_shaped(each, *shape[1:], gaps=gaps) for each in value)

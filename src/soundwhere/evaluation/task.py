@@ -12,8 +12,9 @@ from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
 from soundwhere.data.benchmarks.scenes import BenchmarkScenes
 from soundwhere.data.selection import Selected, Solos
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import FilesAnswerer, Method, NetworkAnswerer
+from soundwhere.evaluation.answerers import FilesAnswerer, Method
 from soundwhere.evaluation.constant import choose_constant
+from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.methods.files import load_model
 
 if TYPE_CHECKING:

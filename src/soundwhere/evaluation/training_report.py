@@ -12,8 +12,9 @@ from soundwhere import __version__
 from soundwhere.constants import FRAME_PX
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer, NetworkAnswerer, watched
+from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer
 from soundwhere.evaluation.constant import SIGMAS_PX, Blobs, choose_constant
+from soundwhere.evaluation.network_answerer import NetworkAnswerer, watched
 from soundwhere.evaluation.page import new_figure, write_page
 from soundwhere.evaluation.qualitative import scene_sheet
 from soundwhere.evaluation.rows import FEATURE_NORM, Row

@@ -1,0 +1,266 @@
+"""A network that is asked about scenes: as it is, under every control, and by whatever it offers of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+
+from soundwhere.config import to_dict
+from soundwhere.constants import CLIP_SAMPLES
+from soundwhere.errors import DataError
+from soundwhere.evaluation.answerers import Answer, heard_apart
+from soundwhere.evaluation.reading import View
+from soundwhere.evaluation.rows import FEATURE_NORM, KINDS, Control, Kind, Row
+from soundwhere.media.image import normalise, resize
+from soundwhere.methods.method import Given, Network
+from soundwhere.metrics.baselines import feature_norm
+from soundwhere.metrics.frames import Grid, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from soundwhere.types import Scene
+
+GENERIC: Final[tuple[Control, ...]] = ("own", "shuffled", "silent", "blind")
+
+
+class NetworkAnswerer:
+    """A network: as it is, under every control, its eye alone, and whatever it offers as controls of its own.
+
+    Each picture and each sound is shown to it once; networks with one and the same frozen eye share what it sees. What
+    it `needs` besides is told it: the scene's own labels under every control, the separate sounds of what is heard.
+
+    Args:
+        label: What it is called in tables.
+        network: In eval mode.
+        grid: Rows and columns of frames in the pictures.
+        rows: What it answers as, instead of everything.
+        maps: How many maps the norm of its visual features is cut into.
+        single_frames: Show it one frame at a time, with the mixed sound.
+        negatives: Also play it sounds of absent classes.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        network: Network,
+        grid: Grid = (1, 1),
+        *,
+        rows: Sequence[Row] | None = None,
+        maps: int = 2,
+        single_frames: bool = False,
+        negatives: bool = False,
+    ) -> None:
+        self.label = label
+        self.network = network
+        self._grid = grid
+        self._maps = maps
+        self._single = single_frames
+        self._offered = {control.name: control for control in network.controls}
+        eye = network.eye
+        self._eye = f"network {id(network)}" if eye is None else eye.name
+        self._silence: dict[int, Tensor] = {}
+        chosen = self._all_rows(negatives) if rows is None else rows
+        self.rows = {row: self._kind(row) for row in chosen}
+
+    def alone(self) -> NetworkAnswerer:
+        """The same without any control."""
+        rows = [Row(self.label)]
+        return NetworkAnswerer(self.label, self.network, self._grid, rows=rows, single_frames=self._single)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its configuration and a digest of its weights."""
+        return {
+            "label": self.label,
+            "model": to_dict(self.network.config),
+            "weights": weights_digest(self.network),
+            "maps": self._maps,
+            "single_frames": self._single,
+            "rows": list(map(str, self.rows)),
+        }
+
+    @torch.inference_mode()
+    def answer(self, view: View) -> dict[Row, Answer]:
+        """Its maps of each row."""
+        return {row: self._answer(view, row) for row in self.rows}
+
+    @torch.inference_mode()
+    def own(self, scenes: Sequence[Scene]) -> Tensor:
+        """The maps of its first row, shape (B, K, h, w); maps of single frames are joined."""
+        maps = self._answer(View.of(scenes), next(iter(self.rows))).maps
+        if maps.ndim == 4:
+            return maps
+        lines = maps.chunk(self._grid[0], dim=2)
+        return torch.cat([torch.cat(line.unbind(2), dim=-1) for line in lines], dim=-2)
+
+    def _all_rows(self, negatives: bool) -> list[Row]:
+        own = Row(self.label)
+        rows = [own.under(control) for control in GENERIC]
+        if self._sees_features():
+            rows.append(Row(self.label, answer=FEATURE_NORM))
+        for control in () if self._single else self._offered.values():
+            offered = Row(self.label, answer=control.name)
+            rows += [offered] if control.kind == "solo" else [offered, offered.under("shuffled")]
+        return [*rows, own.under("absent")] if negatives else rows
+
+    @torch.inference_mode()
+    def _sees_features(self) -> bool:
+        """Whether what is seen is features of cells (B, C, h, w), which have a norm: a method may see as it likes."""
+        side = self.network.config.frame_px
+        return self.network.see(torch.zeros(1, 3, side, side, device=self.network.device)).ndim == 4
+
+    def _kind(self, row: Row) -> Kind:
+        if row.control != "own" or not row.answer:
+            return KINDS[row.control]
+        if row.answer == FEATURE_NORM:
+            return "image-only"
+        return self._offered[row.answer].kind if row.answer in self._offered else "training-free"
+
+    def _answer(self, view: View, row: Row) -> Answer:
+        if row.answer == FEATURE_NORM:
+            seen = self._see(view, view.numbers, single=False)
+            cells = self.network.visual_features(seen)
+            return Answer(feature_norm(cells, *view.size, self._grid, self._maps).float().cpu())
+        numbers = view.partners if row.control == "blind" else view.numbers
+        seen = self._see(view, numbers, self._single)
+        if not row.answer:
+            return self._localise(view, seen, numbers, row.control)
+        offered = self._offered.get(row.answer)
+        if offered is not None and offered.kind == "solo":
+            return Answer(self._solos(view, seen, row.answer))
+        heard = self._hear(view, row.control)
+        if offered is None:  # one of the maps that are worth looking at while it trains
+            return Answer(self.network.views(seen, heard)[row.answer].float().cpu())
+        return Answer(offered.answer(self.network, seen, heard, self._grid).float().cpu())
+
+    def _localise(self, view: View, seen: Tensor, numbers: Sequence[int], control: Control) -> Answer:
+        frames = seen.shape[1] if self._single else 1
+        if self._single:
+            seen = seen.flatten(0, 1)
+        heard = self._hear(view, control).repeat_interleave(frames, dim=0)
+        found = self.network.localise(seen, heard, given=self._given(view, control, frames))
+        maps, confidence = found.similarity, found.confidence.float().cpu()
+        if maps.ndim != 4 or len(maps) != len(heard) or 0 in maps.shape:
+            raise DataError(
+                f"The model {self.label} answers {len(heard)} scenes with maps of shape {tuple(maps.shape)}.",
+                "A method answers with maps of shape (scenes, sources, height, width).",
+            )
+        if type(self.network).sharpen is not Network.sharpen:  # most leave maps as they are and need no picture again
+            maps = self.network.sharpen(maps, self._pictures(view, numbers, self._single).flatten(0, 1))
+        maps = maps.float().cpu()
+        if self._single:
+            maps = maps.reshape(-1, frames, *maps.shape[1:]).movedim(1, 2)
+            confidence = confidence.reshape(len(view.numbers), -1)
+        return Answer(maps, confidence)
+
+    def _see(self, view: View, numbers: Sequence[int], single: bool) -> Tensor:
+        """What is seen in pictures brought to the network's scale; of every single frame, shape (B, F, ...)."""
+
+        def see(scenes: list[Scene]) -> Tensor:
+            images = self._normalised(scenes, view.size, single)
+            seen = self.network.see(images.flatten(0, 1))
+            return seen.reshape(*images.shape[:2], *seen.shape[1:]) if single else seen
+
+        return view.recall(("seen", self._eye, self._size(view.size), single), numbers, see)
+
+    def _pictures(self, view: View, numbers: Sequence[int], single: bool) -> Tensor:
+        """The pictures that are seen, normalised, shape (B, F, 3, H, W); F is 1 for whole ones."""
+        key = ("pictures", self._size(view.size), single)
+        return view.recall(key, numbers, lambda scenes: self._normalised(scenes, view.size, single))
+
+    def _normalised(self, scenes: list[Scene], shown: tuple[int, int], single: bool) -> Tensor:
+        size = self._size(shown)
+        pictures = [each.image if each.image.shape[:2] == size else resize(each.image, size) for each in scenes]
+        images = normalise(np.stack(pictures)).to(self.network.device)
+        return cut(images, self._grid).movedim(2, 1) if single else images[:, None]
+
+    def _size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """The size at which frames have the size of the network's, in whole cells."""
+        height, width = size
+        scale = self.network.config.frame_px / min(height / self._grid[0], width / self._grid[1])
+        stride = self.network.stride_px
+        height, width = (max(1, round(side * scale / stride)) * stride for side in size)
+        return height, width
+
+    def _hear(self, view: View, control: Control) -> Tensor:
+        if control == "silent":
+            samples = view.scenes[0].sounds.shape[1]
+            if samples not in self._silence:
+                self._silence[samples] = self.network.hear(torch.zeros(1, samples, device=self.network.device))
+            silence = self._silence[samples]
+            return silence.expand(len(view.numbers), *silence.shape[1:])
+
+        def hear(scenes: list[Scene]) -> Tensor:
+            mixtures = torch.from_numpy(np.stack([scene.mixture for scene in scenes]))
+            return self.network.hear(mixtures.to(self.network.device))
+
+        return view.recall(("heard", id(self.network)), _heard(view, control), hear)
+
+    def _given(self, view: View, control: Control, frames: int) -> Given | None:
+        needs = self.network.needs
+        if not needs:
+            return None
+        labels = [scene.kinds for scene in view.scenes for _ in range(frames)] if "labels" in needs else None
+        if "sounds" not in needs:
+            return Given(labels)
+        sounds = [_apart(view.reader[number].scene, self.label) for number in _heard(view, control)]
+        most = max(map(len, sounds))  # another scene may have more sources
+        padded = np.stack([np.pad(each, ((0, most - len(each)), (0, 0))) for each in sounds])
+        if control == "silent":
+            padded = np.zeros_like(padded)
+        return Given(labels, torch.from_numpy(padded).to(self.network.device).repeat_interleave(frames, dim=0))
+
+    def _solos(self, view: View, seen: Tensor, answer: str) -> Tensor:
+        """A map of each source's sound alone, shape (B, S, h, w); 0 where sounds are not apart."""
+        found: dict[int, Tensor] = {}
+        for place, scene in enumerate(view.scenes):
+            if heard_apart(scene):
+                sounds = torch.from_numpy(scene.sounds).to(self.network.device)
+                same = seen[place].expand(len(sounds), *seen.shape[1:])
+                found[place] = self._offered[answer].answer(self.network, same, self.network.hear(sounds), self._grid)
+        if not found:
+            return torch.zeros(len(view.scenes), len(view.scenes[0].masks), 1, 1)
+        nothing = torch.zeros_like(next(iter(found.values())))
+        return torch.stack([found.get(place, nothing)[:, 0] for place in range(len(view.scenes))]).float().cpu()
+
+
+@torch.inference_mode()
+def watched(network: Network) -> tuple[str, ...]:
+    """The names of the maps of a network that are worth looking at beside its answer."""
+    side = network.config.frame_px
+    seen = network.see(torch.zeros(1, 3, side, side, device=network.device))
+    return tuple(network.views(seen, network.hear(torch.zeros(1, CLIP_SAMPLES, device=network.device))))
+
+
+def weights_digest(network: Network) -> str:
+    """A digest of a network's weights."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _heard(view: View, control: Control) -> list[int]:
+    """The scenes whose sound is heard; where no scene shares no class, the scene itself."""
+    if control == "shuffled":
+        return view.partners
+    if control == "absent":
+        return [own if other is None else other for own, other in zip(view.numbers, view.absent, strict=True)]
+    return view.numbers
+
+
+def _apart(scene: Scene, label: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+    if len(scene.sounds) != len(scene.masks):
+        raise DataError(
+            f"The model {label} must be given separate sounds; the scene {scene.name} has {len(scene.masks)} sources "
+            f"and {len(scene.sounds)} sounds.",
+            "Choose a benchmark with a recording of each source, such as real-duet.",
+        )
+    return scene.sounds
