@@ -106,8 +106,9 @@ def _aside(folder: Path) -> Path:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Let two names change places in one step; False where the system or the file system cannot."""
-    libc: Any = ctypes.CDLL(None) if os.name == "posix" else None
-    names = os.fsencode(one), os.fsencode(other)
+    if os.name != "posix":
+        return False
+    libc, names = ctypes.CDLL(None), (os.fsencode(one), os.fsencode(other))
     if hasattr(libc, "renameat2"):  # Linux
         return bool(libc.renameat2(_HERE, names[0], _HERE, names[1], _SWAP) == 0)
     return hasattr(libc, "renamex_np") and bool(libc.renamex_np(*names, _SWAP) == 0)  # macOS

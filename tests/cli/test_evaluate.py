@@ -261,6 +261,33 @@ def test_without_matplotlib_everything_but_the_page_is_there(
     assert "matplotlib" not in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("few_draws")
+def test_scenes_with_names_that_no_file_can_have(folder: Path, capsys: Capture) -> None:
+    (folder / "mine").mkdir()
+    (folder / "maps").mkdir()
+    Image.new("RGB", (64, 64)).save(folder / "mine" / "p.png")
+    write_wav(folder / "mine" / "a.wav", np.full(3000, 0.1, np.float32))
+    lines = [f'{letter * 300},p.png,a.wav,"[[8, 8, 40, 40]]"' for letter in "xy"]
+    (folder / "mine" / "scenes.csv").write_text("\n".join(["id,image,audio,boxes", *lines, ""]))
+    command = ["evaluate", "--benchmark", "folder", "--data", "mine", "--no-page", "--out", "out"]
+    assert run([*command, "--input-free"]) == 0
+    assert "constant blob" in capsys.readouterr().out
+    assert run([*command, "--predictions", "maps"]) == 2
+    assert "maps has maps of 0 of 2 scenes" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_foreign_lines_among_the_scores_are_named(folder: Path, capsys: Capture) -> None:
+    assert run([*WORLD, "--input-free", "--no-page"]) == 0
+    for path in (folder / "out" / "scores").glob("*.jsonl"):
+        path.write_text(f"{path.read_text()}[1, 2, 3]\n")
+    capsys.readouterr()
+    assert run([*WORLD, "--input-free", "--no-page"]) == 2
+    told = capsys.readouterr().err
+    assert ".jsonl, line " in told
+    assert "Remove that file: its scenes are scored again." in told
+
+
 def test_two_processes_would_write_over_each_other(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run([*WORLD, "--input-free"]) == 2
