@@ -213,18 +213,6 @@ def test_it_answers_for_any_number_of_sources(name: str, clips: Path, weights: s
             assert control.answer(network, seen, heard, (1, 2)).shape == (2, 1, 4, 8)
 
 
-@pytest.mark.parametrize("name", ["dsol"])
-def test_it_is_exported_and_answers_alike(name: str, clips: Path, weights: str, tmp_path: Path) -> None:
-    pytest.importorskip("onnxscript")
-    pytest.importorskip("onnxruntime")
-    from soundwhere.inference.export import TOLERANCE, export_onnx
-
-    torch.manual_seed(0)
-    method = find_method(small(name, clips, weights).method.family)
-    network = method.build(method.check(small(name, clips, weights)).method).eval()
-    assert max(export_onnx(network, tmp_path / f"{name}.onnx").differences.values()) < TOLERANCE
-
-
 @pytest.mark.parametrize("name", [name for name in RIVALS if name != "noprior"])  # which, untrained, finds nothing
 def test_its_answer_listens(name: str, clips: Path, weights: str) -> None:
     torch.manual_seed(0)
