@@ -1,4 +1,4 @@
-"""Rivals that contrast whole batches: two processes that share one get the loss and the gradients of one that has it."""
+"""Rivals that contrast whole batches: two processes that share one find the loss and gradients of one that has it."""
 
 from __future__ import annotations
 

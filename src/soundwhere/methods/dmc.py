@@ -83,7 +83,7 @@ class Clusters(NamedTuple):
 
 
 def soft_clusters(cells: Tensor, count: int, hardness: float = 30.0, iterations: int = 4) -> Clusters:
-    """Soft k-means, begun from every n/K-th cell; where there are fewer cells than clusters, the last begins several.
+    """Soft k-means, begun from every n/K-th cell; where there are fewer cells than clusters, all from the first.
 
     Args:
         cells: Shape (B, n, D).
@@ -91,8 +91,7 @@ def soft_clusters(cells: Tensor, count: int, hardness: float = 30.0, iterations:
         hardness: The assignment is a softmax over centres of minus this times the distance.
         iterations: Rounds.
     """
-    size = cells.shape[1]
-    centres = cells[:, [min(number * max(1, size // count), size - 1) for number in range(count)]]
+    centres = cells[:, torch.arange(count, device=cells.device) * (cells.shape[1] // count)]
     assignment = cells.new_zeros(0)
     for _ in range(iterations):
         assignment = (-hardness * _distances(centres, cells)).softmax(1)
@@ -103,7 +102,7 @@ def soft_clusters(cells: Tensor, count: int, hardness: float = 30.0, iterations:
 def _distances(these: Tensor, those: Tensor) -> Tensor:
     """Between all of (B, K, D) and (B, n, D), shape (B, K, n); no less than 1e-5."""
     # not by way of inner products, whose differences of large numbers lose what the softmax then magnifies
-    return torch.cdist(these, those, compute_mode="donot_use_mm_for_euclid_dist").clamp_min(1e-5)
+    return (these[:, :, None] - those[:, None]).square().sum(-1).clamp_min(1e-10).sqrt()
 
 
 def centre_distances(seen: Tensor, heard: Tensor) -> Tensor:
@@ -172,7 +171,7 @@ class DMC(TwoEncoders):
         pictures, heards = self.picture_clusters(seen, things), self.sound_clusters(heard, sounds)
         nearest = centre_distances(pictures.centres, heards.centres).min(1)
         chosen = nearest.indices[:, :, None].expand(-1, -1, pictures.assignment.shape[2])
-        maps = pictures.assignment.gather(1, chosen).reshape(len(seen), sounds, *seen.shape[-2:])
+        maps = pictures.assignment.gather(1, chosen).reshape(-1, sounds, *seen.shape[-2:])
         return Localisation(maps, (1 - nearest.values / self.config.margin).clamp(0, 1), heards.centres)
 
 

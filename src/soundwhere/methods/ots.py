@@ -135,18 +135,18 @@ class AVENet(TwoEncoders):
         return codes
 
     def probability(self, looks: Tensor, sounds: Tensor) -> Tensor:
-        """Of matching and of not matching, for codes (B, D), shape (B, 2)."""
-        squared = (looks - sounds).square().mean(1, keepdim=True)
-        found: Tensor = self.fc3(squared).softmax(1)
+        """Of matching and of not matching, for codes (..., D), shape (..., 2)."""
+        squared = (looks - sounds).square().mean(-1, keepdim=True)
+        found: Tensor = self.fc3(squared).softmax(-1)
         return found
 
     def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
         """The probability of matching, cell by cell, in [0, 1]."""
         sounds = self.sounds(heard)
-        batch, _, height, width = seen.shape
-        looks = self.looks(seen.flatten(2).transpose(1, 2).flatten(0, 1))
-        match = self.probability(looks, sounds.repeat_interleave(height * width, dim=0))[:, 0]
-        return one_map(match.reshape(batch, height, width), sounds)
+        height, width = seen.shape[-2:]
+        looks = self.looks(seen.flatten(2).transpose(1, 2).flatten(0, 1)).reshape(-1, height * width, sounds.shape[1])
+        match = self.probability(looks, sounds[:, None])[..., 0]
+        return one_map(match.reshape(-1, height, width), sounds)
 
 
 def avol_loss(scores: Tensor, match: Tensor) -> Tensor:
