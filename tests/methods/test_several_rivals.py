@@ -145,9 +145,7 @@ def test_it_trains_as_published_and_resumes_exactly(
         assert same(tmp_path / "whole" / "latest.safetensors", tmp_path / f"{number}" / "latest.safetensors"), number
     network = load_model(tmp_path / "whole")
     begun = build(network.config)
-    assert any(not torch.equal(tensor, begun.state_dict()[key]) for key, tensor in network.state_dict().items()), (
-        "nothing was trained"
-    )
+    assert any(not torch.equal(tensor, begun.state_dict()[key]) for key, tensor in network.state_dict().items())
 
 
 @pytest.mark.parametrize("name", RIVALS)

@@ -78,4 +78,4 @@ def several_hot(labels: Tensor, classes: int) -> Tensor:
 
 def taken(values: Tensor, numbers: Tensor) -> Tensor:
     """Of values (B, classes, ...) those of the chosen classes (B, K), shape (B, K, ...)."""
-    return values[torch.arange(len(values), device=values.device)[:, None], numbers]
+    return values[torch.arange(values.shape[0], device=values.device)[:, None], numbers]

@@ -71,7 +71,8 @@ def test_the_recorded_slots_and_maps(oracle: Callable[[str], Any]) -> None:
     network = JSA(TINY)
     network.joint, network.project_visual = module, torch.nn.Identity()  # type: ignore[assignment]
     found = network.answer(recording["image_features"], torch.stack([heard.slots, heard.queries], dim=1))
-    torch.testing.assert_close(found.similarity, maps / maps.amax((2, 3), keepdim=True))
+    low, high = maps.amin((2, 3), keepdim=True), maps.amax((2, 3), keepdim=True)
+    torch.testing.assert_close(found.similarity, (maps - low) / (high - low))
 
 
 def test_slots_share_out_tokens_and_sum_to_one() -> None:

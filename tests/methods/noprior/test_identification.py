@@ -23,6 +23,7 @@ from soundwhere.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 TINY = NoPriorConfig(visual="tiny", audio="tiny", visual_weights="none", freeze_visual=False, frame_px=64)
 
@@ -74,7 +75,7 @@ def test_the_recorded_inference(name: str, oracle: Callable[[str], Any]) -> None
     cells = attention(recording)(recording[f"{prefix}image_features"], recording[f"{prefix}flow_features"])
     network.attend = lambda seen: cells  # type: ignore[method-assign]
     found = network.every_object(cells, sound)[place]
-    recording.agree(**{f"{name}_maps": found.maps - 1})
+    recording.agree(**{f"{name}_maps": found.maps})
     loud, similarity, background = signals(cells, F.normalize(sound, dim=1), Thresholds())
     every = identify(loud, similarity, background, 0.1)
     real = every.vectors[place].any(-1)
@@ -155,7 +156,7 @@ def test_maps_of_iterations_come_in_their_order() -> None:
     cells, similarity, background = signals(F.normalize(features, dim=1), sound, Thresholds())
     every = identify(cells, similarity, background, 0.1)
     assert len(found.maps) == every.vectors[0].any(-1).sum()
-    first = 1 - torch.linalg.vector_norm(cells[0] - every.vectors[0, 0], dim=1)
+    first = -torch.linalg.vector_norm(cells[0] - every.vectors[0, 0], dim=1)
     torch.testing.assert_close(found.maps[0].flatten(), first, atol=1e-3, rtol=0)
 
 
@@ -180,3 +181,13 @@ def test_published_mixing_is_the_mean_of_spectrograms() -> None:
 def test_encoders_of_different_widths_are_refused() -> None:
     with pytest.raises(ConfigError, match="tiny has 128 channels and resnet18 has 512"):
         NoPrior(NoPriorConfig(visual="tiny", frame_px=64))
+
+
+def test_it_is_not_exported(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    from soundwhere.inference.export import export_onnx
+
+    with pytest.raises(ConfigError, match="as many iterations as a scene needs"):
+        export_onnx(NoPrior(TINY).eval(), tmp_path / "noprior.onnx")
+    assert not (tmp_path / "noprior.onnx").exists()

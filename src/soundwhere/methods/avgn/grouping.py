@@ -173,7 +173,7 @@ class ClassTokens(nn.Module):
     def forward(self, positions: Tensor, tokens: Tensor) -> Tensor:
         """Positions (B, N, D) and one token for each class (K, D) to class tokens (B, K, D)."""
         count = positions.shape[1]
-        both = torch.cat([positions, tokens.expand(len(positions), -1, -1)], dim=1)
+        both = torch.cat([positions, tokens.expand(positions.shape[0], -1, -1)], dim=1)
         for block in self.blocks:
             both = block(both)
         gathered: Tensor = self.grouping(both[:, count:], both[:, :count])

@@ -160,7 +160,7 @@ class DSOL(SeveralMaps):
         """The maps of the labelled classes, each the sum of its clusters', or of the clusters heard most surely."""
         width, count = self.config.dimension, sources or self.sources
         maps = class_maps(self.objects(seen, self.sounding(self.cells(seen), heard[:, :width])))
-        surety, vectors = heard[:, width:].softmax(1), self.dictionary.expand(len(seen), -1, -1)
+        surety, vectors = heard[:, width:].softmax(1), self.dictionary.expand(seen.shape[0], -1, -1)
         names: tuple[str, ...] = tuple(map(str, range(self.config.clusters)))
         if given is not None and given.labels is not None:
             names = self.config.classes

@@ -17,6 +17,7 @@ from soundwhere.methods.jsa.slots import Decoder, Read, Reader, assign
 from soundwhere.methods.several import SeveralMaps
 from soundwhere.methods.single_stage import SingleStageMethod
 from soundwhere.methods.two_encoders import TwoEncodersConfig
+from soundwhere.models.similarity import normalise_range
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class JointSlots(nn.Module):
     def _read(self, reader: Reader, tokens: Tensor, mask: Tensor, hidden: Tensor | None) -> Read:
         if hidden is not None:
             tokens = torch.where(hidden[..., None], mask, tokens)
-        read: Read = reader(tokens, self.slots.expand(len(tokens), -1, -1))
+        read: Read = reader(tokens, self.slots.expand(tokens.shape[0], -1, -1))
         return read
 
     def losses(
@@ -156,7 +157,7 @@ class JointSlots(nn.Module):
 
 
 class JSA(SeveralMaps):
-    """Map s: the cells that the sound's question to slot s picks out, as a share of the best one.
+    """Map s: the cells that the sound's question to slot s picks out, stretched from 0 to 1.
 
     What it hears are the slots of the sound and their questions, shape (B, 2, S, D).
     """
@@ -221,8 +222,8 @@ class JSA(SeveralMaps):
         height, width = seen.shape[-2:]
         slots, queries = heard.unbind(1)
         read = self.joint.see(self.cells(seen))
-        maps = assign(queries, read.keys, self.config.sharpening)
-        maps = (maps / maps.amax(-1, keepdim=True)).reshape(-1, SLOTS, height, width)
+        maps = assign(queries, read.keys, self.config.sharpening) * height * width  # about 1
+        maps = normalise_range(maps.flatten(0, 1)).reshape(-1, SLOTS, height, width)
         agreement = F.cosine_similarity(read.slots, slots, dim=-1).clamp(0, 1)
         return Localisation(maps, agreement, slots)
 

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from soundwhere.config import Thresholds, require
 from soundwhere.data.training_scenes import Needs
+from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss
 from soundwhere.methods.noprior.identification import (
     Rules,
@@ -24,12 +25,13 @@ from soundwhere.methods.noprior.identification import (
 from soundwhere.methods.several import SeveralMaps
 from soundwhere.methods.single_stage import SingleStage, SingleStageMethod
 from soundwhere.methods.two_encoders import TwoEncodersConfig, same_width
+from soundwhere.models.similarity import normalise_range
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from soundwhere.methods.method import Given
+    from soundwhere.methods.method import Given, Step
     from soundwhere.types import Batch
 
 
@@ -111,7 +113,7 @@ class Objects(NamedTuple):
     """The objects of one scene, in the order they were found.
 
     Attributes:
-        maps: 1 minus the mean distance to an object's seeds, shape (objects, h, w), near 1 on it.
+        maps: Minus the mean distance to an object's seeds, shape (objects, h, w).
         confidence: Similarity of its first seed to the sound, shape (objects,), in [0, 1].
         vectors: What is seen in the seed that stands for it, of unit length, shape (objects, C).
     """
@@ -141,6 +143,14 @@ class NoPrior(SeveralMaps):
         """What maps are, and that there was no flow."""
         return f"maps of {self.config.reading}; no flow"
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """None: what is exported must take as long for every scene."""
+        raise ConfigError(
+            "NoPrior takes as many iterations as a scene needs, and an ONNX file cannot.",
+            "Use the model as it is: --runtime torch.",
+        )
+
     def attend(self, seen: Tensor) -> Tensor:
         """Unit cells v, shape (B, C, h, w)."""
         attended: Tensor = F.normalize(seen, dim=1) if self.attention is None else self.attention(seen)
@@ -165,7 +175,7 @@ class NoPrior(SeveralMaps):
             if self.config.reading == "objects":
                 groups = group(vectors, background[number], self.config.rules)
             keys = [key for key in dict.fromkeys(groups) if key >= 0]
-            maps = 1 + object_maps(distances[number][:, seeds].T, groups).reshape(-1, *grid)
+            maps = object_maps(distances[number][:, seeds].T, groups).reshape(-1, *grid)
             first = [groups.index(key) for key in keys]
             surety = similarity[number][seeds[first]].clamp(0, 1)
             answers.append(Objects(maps, surety, F.normalize(vectors[keys], dim=1)))
@@ -178,9 +188,9 @@ class NoPrior(SeveralMaps):
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
     ) -> Localisation:
-        """The maps of the first objects; where there are fewer, the others are 0 everywhere, with confidence 0."""
+        """The maps of the first objects, from 0 to 1; where there are fewer, maps of 0 with confidence 0."""
         count = sources or self.sources
-        found = self.every_object(seen, heard)
+        found = [each._replace(maps=normalise_range(each.maps)) for each in self.every_object(seen, heard)]
         return Localisation(
             *(torch.stack([_filled(part, count) for part in parts]) for parts in zip(*found, strict=True))
         )
