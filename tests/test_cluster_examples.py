@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -195,6 +196,7 @@ def test_slurm_trains_is_preempted_and_goes_on(slurm: dict[str, str], shards: Pa
 def test_the_ray_job_prepares_a_set(environment: dict[str, str], films: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs ray: pip install 'soundwhere[scale]'")
     settings = environment | {"PORT": str(free_ports(1)[0])}
+    settings |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     settings |= {"RAY_HEAD_FLAGS": "--num-cpus=1 --object-store-memory=80000000"}
     run = subprocess.run(
         [SCRIPTS / "prepare_on_ray.sh", films, "--out", tmp_path / "shards", "--clips-per-shard", "3"],

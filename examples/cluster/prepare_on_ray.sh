@@ -4,7 +4,8 @@
 #
 #   ./prepare_on_ray.sh vggsound.csv --roots videos/ --split train --out shards/
 #
-# All machines see the videos and the shards under the same names. A machine that is lost costs the shards it was at, which
+# A cluster is guarded by a token, which every machine has to be given: RAY_AUTH_TOKEN, or the file that
+# `ray get-auth-token --generate` writes. All machines see the videos and the shards under the same names. A machine that is lost costs the shards it was at, which
 # others make again; if the head is lost, the same command goes on where it was.
 set -euo pipefail
 if [ -z "${RAY_ADDRESS:-}" ]; then

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -30,6 +31,8 @@ ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),  # of the clusters that are started here, and of nothing else
     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
 }
 
@@ -98,9 +101,12 @@ def start_cluster() -> Cluster | None:
     if not came_up(made, 1):
         made.head.kill()
         return None
-    made.nodes += [ray_start(f"--address={address}", "--num-cpus=1", store) for _ in range(2)]
-    if came_up(made, 3):
-        return made
+    for _ in range(6):  # one after the other: each has half a minute
+        made.nodes.append(ray_start(f"--address={address}", "--num-cpus=1", store))
+        if not came_up(made, len(made.nodes) + 1):
+            made.nodes.pop().kill()
+        elif len(made.nodes) == 2:
+            return made
     for node in (*made.nodes, made.head):
         node.kill()
     return None

@@ -98,7 +98,7 @@ def _driver(
         reason = str(failure).strip().splitlines()
         raise SoundwhereError(
             f"The ray cluster {address or 'of this machine'} cannot be reached: {reason[0] if reason else failure!r}",
-            "Start it with `ray start --head`, or leave RAY_ADDRESS unset to start one here.",
+            "Start it with `ray start --head` and set its RAY_AUTH_TOKEN here, or unset RAY_ADDRESS to start one here.",
         ) from failure
 
     def drive(items: Sequence[Any]) -> str:
