@@ -168,7 +168,7 @@ def test_from_boxes_to_a_score(exported: Path, tmp_path: Path, capsys: pytest.Ca
     assert code == 0
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert "vggsound-duet-mask" in json.dumps(results)
-    assert "4 scenes are scored" in capsys.readouterr().out
+    assert "scoring 4 scenes" in capsys.readouterr().out
 
 
 def test_stats_measure_size_and_fill(exported: Path, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_from_boxes_to_masks_in_the_browser_to_a_score(
     pairing = ["--pairing", str(out / "duets.csv"), "--out", str(tmp_path / "scores"), "--no-page"]
     assert run(["evaluate", "--benchmark", "vggsound-duet-mask", *places, *pairing, "--model", "scav-tiny"]) == 0
     printed = capsys.readouterr().out
-    assert "2 scenes are scored" in printed
+    assert "scoring 2 scenes" in printed
     score = re.search(r"^ scav-tiny +method +([\d.]+)", printed, re.MULTILINE)
     assert score is not None, printed
     assert 0 <= float(score[1]) <= 100  # CAP, in percent

@@ -300,6 +300,10 @@ def children(process: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
+@pytest.mark.skipif(
+    not os.environ.get("SOUNDWHERE_CLUSTER_TESTS"),
+    reason="kills runs whose length depends on the machine: set SOUNDWHERE_CLUSTER_TESTS=1",
+)
 @pytest.mark.slow
 def test_kill_9_of_driver_or_worker_at_any_moment(tmp_path: Path, videos: Path, peace: Path, hashes: Any) -> None:
     chance = random.Random(0)

@@ -119,10 +119,10 @@ def films(tmp_path_factory: pytest.TempPathFactory, movie: Path) -> Path:
     folder = tmp_path_factory.mktemp("films")
     shutil.copy(movie, folder / "short.mp4")
     rng = np.random.default_rng(0)
-    noise = (0.1 * rng.standard_normal(200 * 22_050)).astype(np.float32)
+    noise = (0.1 * rng.standard_normal(600 * 22_050)).astype(np.float32)
     picture = rng.integers(0, 255, (64, 96, 3), np.uint8)
     with VideoWriter(folder / "long.mp4", 96, 64, 1, waveform=noise) as video:
-        for _ in range(200):
+        for _ in range(600):
             video.write(picture)
     with VideoWriter(folder / "mute.mp4", 96, 64, 5) as video:
         video.write(picture)
