@@ -103,7 +103,7 @@ def _driver(
 
     def drive(items: Sequence[Any]) -> str:
         try:
-            count = workers or int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+            count = workers or int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call, unused-ignore]
             for number, answer in _answers(items, make, min(count, len(items))):
                 tell((number, answer))
         except RayError as error:
