@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from soundwhere.data import features as module
 from soundwhere.data.clips import file_key
 from soundwhere.data.features import FeatureCache, default_folder, encoder_id
-from soundwhere.data.memory import Memory
 from soundwhere.data.real_duet import RealDuet
 from soundwhere.errors import DataError, MediaError
 
@@ -29,9 +28,6 @@ class Counting:
         return F.avg_pool2d(pictures, 32)
 
 
-@pytest.fixture(autouse=True)
-def forget(monkeypatch):
-    monkeypatch.setattr(module, "MEMORY", Memory(1 << 20))
 
 
 def paths(cache, clips):

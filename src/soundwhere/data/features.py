@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
-from soundwhere.data.memory import MEMORY
 from soundwhere.distributed import barrier, local_rank, local_size, rank, world_size
 from soundwhere.errors import DataError
 from soundwhere.files import atomic_path
@@ -73,15 +72,11 @@ class FeatureCache:
         Raises:
             DataError: They were never computed, or their file has been damaged or removed since.
         """
-        path = self.path(key)
-
-        def load() -> Features:
-            features = _load(path)
-            if features is None:
-                raise DataError(f"{path} is missing or damaged.", "Start again with --resume: it is computed again.")
-            return np.array(features)
-
-        return MEMORY.get(("features", str(path)), load)
+        features = _load(self.path(key))
+        if features is None:
+            path = self.path(key)
+            raise DataError(f"{path} is missing or damaged.", "Start again with --resume: it is computed again.")
+        return features
 
     def fill(
         self,

@@ -41,4 +41,4 @@ class Memory:
         return array
 
 
-MEMORY = Memory(limit_bytes=1 << 30)
+MEMORY = Memory(limit_bytes=2 << 30)
