@@ -28,8 +28,6 @@ class Counting:
         return F.avg_pool2d(pictures, 32)
 
 
-
-
 def paths(cache, clips):
     return [cache.path(clips.key(index)) for index in range(len(clips))]
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from soundwhere.data.controls import noise, nothing_for
 from soundwhere.data.selection import Selected
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
@@ -57,15 +58,25 @@ def view(absent: list[int | None] | None = None) -> View:
     return View(Reader(DUETS), TWO, absent or [None, None])
 
 
+def heard_of_nothing(number: int) -> Scene:
+    kind, scene = nothing_for(number), DUETS[number]
+    sound = DUETS[5].sounds[number % 2] if kind == "absent" else noise(kind, scene.sounds.shape[1], number)
+    return replace(scene, sounds=sound[None])
+
+
 def test_every_control_takes_away_what_it_says(network: SCAV) -> None:
-    answers = NetworkAnswerer("m", network, (1, 2), negatives=True).answer(view([4, None]))
+    answers = NetworkAnswerer("m", network, (1, 2), negatives=True).answer(view([None, 5]))
     scenes, other = [DUETS[number] for number in TWO], [DUETS[number] for number in OTHERS]
     changed = {
         Row("m"): scenes,
         Row("m", "shuffled"): [replace(a, sounds=b.sounds) for a, b in zip(scenes, other, strict=True)],
         Row("m", "silent"): [replace(scene, sounds=np.zeros_like(scene.sounds)) for scene in scenes],
         Row("m", "blind"): [replace(a, image=b.image) for a, b in zip(scenes, other, strict=True)],
-        Row("m", "absent"): [replace(scenes[0], sounds=DUETS[4].sounds), scenes[1]],
+        Row("m", "absent"): [scenes[0], replace(scenes[1], sounds=DUETS[5].sounds)],
+        Row("m", "alone"): [
+            replace(scene, sounds=scene.sounds[n % 2, None]) for n, scene in zip(TWO, scenes, strict=True)
+        ],
+        Row("m", "nothing"): [heard_of_nothing(n) for n in TWO],
     }
     for row, those in changed.items():
         torch.testing.assert_close(enlarged(answers[row].maps, scenes), by_hand(network, those), msg=str(row))
@@ -229,12 +240,12 @@ def test_a_method_of_a_few_lines_is_asked_under_every_control(documented: Callab
     found = evaluate(DUETS, list("abcdef"), [asked], PRESETS["scav"], (1, 2), batch=4).scores
     assert [str(row) for row in found] == [
         *("toy", "toy, audio-shuffled", "toy, silence", "toy, picture-shuffled", "toy, feature norm"),
-        "toy, absent sound",
+        *("toy, absent sound", "toy, one sound alone", "toy, sound of nothing seen"),
     ]
     assert [scores.kind for scores in found.values()] == [
-        *("method", "deaf", "deaf", "blind", "image-only", "negative"),
+        *("method", "deaf", "deaf", "blind", "image-only", "negative", "negative", "negative"),
     ]
-    assert all(len(scores.pairs) == 12 for row, scores in found.items() if row.control != "absent")
+    assert all(len(scores.pairs) == 12 for scores in found.values() if scores.kind != "negative")
     assert watched(network) == ()
 
 

@@ -138,13 +138,16 @@ class Watching(torch.nn.Module):
 def test_networks_see_and_hear_everything_once_under_all_controls(network: SCAV, count: int) -> None:
     network.visual, network.audio = Watching(network.visual), Watching(network.audio)
     asked = NetworkAnswerer("m", network, (1, 2), negatives=True)
-    assert {row.control for row in asked.rows} == {"own", "shuffled", "silent", "blind", "absent"}
+    assert {row.control for row in asked.rows} == {
+        *("own", "shuffled", "silent", "blind", "absent", "alone", "nothing"),
+    }
     network.visual.count = 0
     scenes = Counted(count)
     evaluate(scenes, [str(number) for number in range(count)], [asked], PRESETS["scav"], (1, 2), batch=4)
     assert scenes.reads == dict.fromkeys(range(count), 1)
     assert network.visual.count == count
-    assert network.audio.count == count + 1 + 2 * count  # each sound, silence, and each source alone
+    # each sound, silence, each source alone; one of them again, and that of nothing seen, to count what sounds
+    assert network.audio.count == count + 1 + 2 * count + 2 * count
 
 
 def test_networks_with_one_frozen_eye_share_what_it_sees(network: SCAV, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from soundwhere.analysis.report import Report
 from soundwhere.analysis.trained_rows import train_row
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import heard_apart
 from soundwhere.evaluation.network_answerer import NetworkAnswerer
+from soundwhere.evaluation.reading import heard_apart
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import evaluate
 from soundwhere.evaluation.summary import as_json

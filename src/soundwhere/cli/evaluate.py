@@ -168,7 +168,7 @@ def run(arguments: list[str]) -> int:
             tick=bar.update,
         )
     real_pairs = _real_pairs(options, request, methods, preset) if benchmark.name == "silent-negatives" else None
-    summary = summarise_evaluation(evaluation, constant, real_pairs=real_pairs)
+    summary = summarise_evaluation(evaluation, constant, real_pairs=real_pairs, thresholds=_thresholds(methods))
     tables = evaluation_tables(evaluation, summary, f"{options.benchmark}{', solos' if options.solo else ''}")
     if options.compare:
         tables += _published(options, evaluation, constant)
@@ -269,6 +269,15 @@ def _real_pairs(
     with Bar("scoring", len(task.names), "scenes") as bar:
         keep: dict[str, Any] = {"about": task.about, "batch": options.batch, "tick": bar.update}
         return evaluate(task.scenes, task.names, asked, preset, benchmark.grid, folder, **keep).scores
+
+
+def _thresholds(methods: Sequence[Method]) -> dict[Row, float]:
+    """From which confidence on a source of each model counts as sounding."""
+    from soundwhere.evaluation.network_answerer import NetworkAnswerer
+    from soundwhere.evaluation.rows import Row
+
+    networks = [method for method in methods if isinstance(method, NetworkAnswerer)]
+    return {Row(each.label): each.network.config.sounding_threshold for each in networks}
 
 
 def _out(options: Options) -> Path:

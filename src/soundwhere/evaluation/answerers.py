@@ -148,8 +148,3 @@ def alike(asked: Sequence[Answerer]) -> Callable[[Scene], Hashable]:
     """What scenes have in common that may be asked about together: sizes of the truth, and of maps in files."""
     files = [each for each in asked if isinstance(each, FilesAnswerer)]
     return lambda scene: (scene.masks.shape, *(each.shape(scene) for each in files))
-
-
-def heard_apart(scene: Scene) -> bool:
-    """Whether each of at least two sources can be heard alone."""
-    return 2 <= len(scene.sounds) == len(scene.masks)

@@ -10,9 +10,10 @@ import torch
 
 from soundwhere.config import to_dict
 from soundwhere.constants import CLIP_SAMPLES
+from soundwhere.data.controls import noise, nothing_for
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import Answer, heard_apart
-from soundwhere.evaluation.reading import View
+from soundwhere.evaluation.answerers import Answer
+from soundwhere.evaluation.reading import View, heard_apart
 from soundwhere.evaluation.rows import FEATURE_NORM, KINDS, Control, Kind, Row
 from soundwhere.media.image import normalise, resize
 from soundwhere.methods.method import Given, Network
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from soundwhere.types import Scene
+    from soundwhere.types import Scene, Waveform
 
 GENERIC: Final[tuple[Control, ...]] = ("own", "shuffled", "silent", "blind")
+NEGATIVE: Final[tuple[Control, ...]] = ("absent", "alone", "nothing")
 
 
 class NetworkAnswerer:
@@ -42,7 +44,7 @@ class NetworkAnswerer:
         rows: What it answers as, instead of everything.
         maps: How many maps the norm of its visual features is cut into.
         single_frames: Show it one frame at a time, with the mixed sound.
-        negatives: Also play it sounds of absent classes.
+        negatives: Also play it one sound alone, sounds of absent classes and noise.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class NetworkAnswerer:
         for control in () if self._single else self._offered.values():
             offered = Row(self.label, answer=control.name)
             rows += [offered] if control.kind == "solo" else [offered, offered.under("shuffled")]
-        return [*rows, own.under("absent")] if negatives else rows
+        return [*rows, *(own.under(control) for control in NEGATIVE)] if negatives else rows
 
     @torch.inference_mode()
     def _sees_features(self) -> bool:
@@ -196,11 +198,17 @@ class NetworkAnswerer:
             silence = self._silence[samples]
             return silence.expand(len(view.numbers), *silence.shape[1:])
 
+        if control in ("alone", "nothing"):
+            play = _alone if control == "alone" else _nothing
+            return self._heard_waves([play(view, place) for place in range(len(view.numbers))])
+
         def hear(scenes: list[Scene]) -> Tensor:
-            mixtures = torch.from_numpy(np.stack([scene.mixture for scene in scenes]))
-            return self.network.hear(mixtures.to(self.network.device))
+            return self._heard_waves([scene.mixture for scene in scenes])
 
         return view.recall(("heard", id(self.network)), _heard(view, control), hear)
+
+    def _heard_waves(self, waves: Sequence[Waveform]) -> Tensor:
+        return self.network.hear(torch.from_numpy(np.stack(waves)).to(self.network.device))
 
     def _given(self, view: View, control: Control, frames: int) -> Given | None:
         needs = self.network.needs
@@ -254,6 +262,26 @@ def _heard(view: View, control: Control) -> list[int]:
     if control == "absent":
         return [own if other is None else other for own, other in zip(view.numbers, view.absent, strict=True)]
     return view.numbers
+
+
+def _alone(view: View, place: int) -> Waveform:
+    """One sound of a scene, the first of one scene and the second of the next; its mixture if they are not apart."""
+    scene = view.scenes[place]
+    sound: Waveform = scene.sounds[view.numbers[place] % len(scene.sounds)] if heard_apart(scene) else scene.mixture
+    return sound
+
+
+def _nothing(view: View, place: int) -> Waveform:
+    """A sound of nothing that is seen in a scene; its own mixture if there is none."""
+    number, other = view.numbers[place], view.absent[place]
+    kind = nothing_for(number)
+    if kind != "absent":
+        return noise(kind, view.scenes[place].sounds.shape[1], number)
+    if other is None:
+        return view.scenes[place].mixture
+    sounds = view.reader[other].scene.sounds
+    sound: Waveform = sounds[number % len(sounds)]
+    return sound
 
 
 def _apart(scene: Scene, label: str) -> np.ndarray[Any, np.dtype[np.float32]]:

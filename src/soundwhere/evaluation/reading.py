@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import torch
 
-from soundwhere.data.controls import absent_partners, partner
+from soundwhere.data.controls import absent_partners, nothing_for, partner
 from soundwhere.data.selection import KnowsSeenKinds
 
 if TYPE_CHECKING:
@@ -99,6 +99,15 @@ class View:
         """For each scene the one half the list away."""
         return [partner(number, len(self.reader.scenes)) for number in self.numbers]
 
+    def can_hear(self, control: Control) -> list[bool]:
+        """Whether there is a sound for each scene under a control."""
+        if control == "alone":
+            return [heard_apart(scene) for scene in self.scenes]
+        found = [other is not None for other in self.absent]
+        if control == "nothing":
+            return [there or nothing_for(n) != "absent" for n, there in zip(self.numbers, found, strict=True)]
+        return found if control == "absent" else [True] * len(found)
+
     @property
     def size(self) -> tuple[int, int]:
         """Height and width of the pictures."""
@@ -152,7 +161,7 @@ def views(
     count = len(scenes)
     asked = set(controls)
     meets = bool({"shuffled", "blind"} & asked)
-    absent = _absent(scenes) if "absent" in asked else [None] * count
+    absent = _absent(scenes) if {"absent", "nothing"} & asked else [None] * count
     order = _order_of_partners(count) if meets else list(range(count))
     batches = [order[start : start + batch] for start in range(0, count, batch)]  # the same ones in a resumed run
     steps = [numbers for numbers in batches if wanted is None or wanted(numbers)]
@@ -195,3 +204,8 @@ def _absent(scenes: Sequence[Scene]) -> list[int | None]:
     if not isinstance(scenes, KnowsSeenKinds):
         return [None] * len(scenes)
     return absent_partners([scenes.seen_kinds(number) for number in range(len(scenes))])
+
+
+def heard_apart(scene: Scene) -> bool:
+    """Whether each of at least two sources can be heard alone."""
+    return 2 <= len(scene.sounds) == len(scene.masks)

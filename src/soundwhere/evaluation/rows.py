@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-Control = Literal["own", "shuffled", "silent", "blind", "absent"]
+Control = Literal["own", "shuffled", "silent", "blind", "absent", "alone", "nothing"]
 """What a method hears and sees: the scene as it is; with the sound of the scene half the list away; in digital silence;
-with that scene's picture; with the sound of a scene that shares no class with the picture."""
+with that scene's picture; with the sound of a scene that shares no class with the picture; with one of its own sounds
+alone; with noise, or one sound of a scene that shares no class with the picture."""
 
 Kind = Literal["method", "training-free", "deaf", "blind", "image-only", "input-free", "negative", "solo"]
-"""A method as it is meant to be used, a rival made of a part of it, or which kind of control. `negative` has no truth
-and is only asked how much it lights; `solo` has a map for each source's sound alone, in the order of the truth, and is
+"""A method as it is meant to be used, a rival made of a part of it, or which kind of control. `negative` is only asked
+how much it lights, and how surely; `solo` has a map for each source's sound alone, in the order of the truth, and is
 only asked where its peak lies."""
 
 FEATURE_NORM: Final = "feature norm"
@@ -23,6 +24,8 @@ _WORDS: Final[dict[Control, str]] = {
     "silent": "silence",
     "blind": "picture-shuffled",
     "absent": "absent sound",
+    "alone": "one sound alone",
+    "nothing": "sound of nothing seen",
 }
 KINDS: Final[dict[Control, Kind]] = {
     "own": "method",
@@ -30,6 +33,8 @@ KINDS: Final[dict[Control, Kind]] = {
     "silent": "deaf",
     "blind": "blind",
     "absent": "negative",
+    "alone": "negative",
+    "nothing": "negative",
 }
 """What a method is under each control."""
 

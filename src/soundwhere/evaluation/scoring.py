@@ -12,8 +12,8 @@ import numpy as np
 from soundwhere import __version__
 from soundwhere.data.selection import KnowsMaskKinds
 from soundwhere.errors import DataError
-from soundwhere.evaluation.answerers import alike, heard_apart
-from soundwhere.evaluation.reading import BATCH, views
+from soundwhere.evaluation.answerers import alike
+from soundwhere.evaluation.reading import BATCH, heard_apart, views
 from soundwhere.evaluation.scorebook import Scorebook
 from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share, solo_peaks
 from soundwhere.metrics.pairs import PairScores
@@ -185,8 +185,8 @@ def _lines(
             except DataError as error:
                 where = f"{view.scenes[0].name} to {view.scenes[-1].name}"
                 raise DataError(f"{row}, scenes {where}: {error.message}", error.remedy) from error
-        for line, entry, absent in zip(lines, entries, view.absent, strict=True):
-            if entry and (row.control != "absent" or absent is not None):
+        for line, entry, heard in zip(lines, entries, view.can_hear(row.control), strict=True):
+            if entry and heard:
                 line[str(row)] = entry
     return lines
 

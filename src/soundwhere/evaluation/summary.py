@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from soundwhere.data.controls import nothing_for
 from soundwhere.evaluation.rows import Row
 from soundwhere.metrics.bootstrap import DRAWS, Interval, intervals, paired_differences
+from soundwhere.metrics.counting import count_right
 from soundwhere.metrics.listening import FramesFound, auroc_interval, mean_interval
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Summary:
             (`found`; on the right object in pictures of one frame), and what a random place would (`chance`).
         negatives: Of each method, how much it lights and how sure it is with its own sound and with one of absent
             classes, and how well its confidence tells them apart (`auroc`).
+        counting: Of each method, how often it says rightly how many things sound; see `metrics.counting`.
         mask_kinds: By who made the masks, then by row and figure. Empty if that is unknown or all of one kind.
     """
 
@@ -50,6 +53,7 @@ class Summary:
     frames: dict[Row, Figures] = field(default_factory=dict)
     solo_peaks: dict[Row, Figures] = field(default_factory=dict)
     negatives: dict[Row, Figures] = field(default_factory=dict)
+    counting: dict[Row, Figures] = field(default_factory=dict)
     mask_kinds: dict[str, dict[Row, Figures]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -71,6 +75,7 @@ def summarise_evaluation(
     constant: Constant | None = None,
     *,
     real_pairs: Mapping[Row, RowScores] | None = None,
+    thresholds: Mapping[Row, float] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Summary:
@@ -80,6 +85,7 @@ def summarise_evaluation(
         evaluation: What was scored.
         constant: The constant answer among its rows.
         real_pairs: For scenes that are all negatives: what each method scored on pictures with their own sound.
+        thresholds: Of each method, the confidence from which a source counts as sounding.
         draws: Bootstrap samples of the scenes.
         seed: Decides which scenes are drawn.
     """
@@ -116,8 +122,22 @@ def summarise_evaluation(
             for row, scores in everything.items()
             if scores.kind == "method" and (row.under("absent") in everything or row not in scored)
         },
+        counting={
+            row: found
+            for row in methods
+            if row in (thresholds or {}) and (found := _counting(everything, row, (thresholds or {})[row], draws, seed))
+        },
         mask_kinds=_by_mask_kind(evaluation, scored, best, sampler),
     )
+
+
+def _counting(scores: Mapping[Row, RowScores], row: Row, threshold: float, draws: int, seed: int) -> Figures:
+    """How well a method counts; nothing if it was not asked, or does not say how sure it is."""
+    heard = {control: scores.get(row.under(control)) for control in ("own", "alone", "nothing", "silent")}
+    if any(each is None or not each.sure.size for each in heard.values()):
+        return {}
+    sure = {control: each.sure for control, each in heard.items() if each is not None}
+    return count_right(sure, [nothing_for(number) for number in range(len(sure["own"]))], threshold, draws, seed)
 
 
 class _Sampler:

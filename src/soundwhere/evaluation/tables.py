@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from soundwhere.metrics.counting import MISSES
 from soundwhere.metrics.listening import GATE
 from soundwhere.metrics.report import Table, figure_name, figure_names, figures_table
 
@@ -18,7 +19,7 @@ _INTERVALS = "Intervals: 95 %, bootstrap over scenes."
 
 
 def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> list[Table]:
-    """All tables with something to show: scores, frames found, solo sounds, negatives, kinds of masks, differences.
+    """All tables with something to show, from scores and frames found to counts and differences.
 
     Args:
         evaluation: What was scored.
@@ -32,6 +33,7 @@ def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> l
         _frames(summary, kinds),
         _solo_peaks(evaluation, summary, kinds),
         _negatives(summary, kinds),
+        *_counting(summary, kinds),
         *(
             figures_table(f"Sources with {maker} masks only", rows, _names(rows), _INTERVALS, kinds=kinds)
             for maker, rows in summary.mask_kinds.items()
@@ -122,3 +124,27 @@ def _negatives(summary: Summary, kinds: Mapping[Any, str]) -> Table:
         "and with one of classes that are not in the picture; AUROC of the confidence between the two (50 is chance)."
     )
     return figures_table("Sound of absent classes", rows, columns, note, _INTERVALS, kinds=kinds)
+
+
+def _counting(summary: Summary, kinds: Mapping[Any, str]) -> list[Table]:
+    right = {"balanced": "balanced", "nothing": "nothing sounds", "one": "one sounds", "two": "two sound"}
+    lit = {
+        "second": "one alone gets a second",
+        "absent": "absent sound",
+        "absent_at_misses": f"absent sound at {100 * MISSES:.0f} % misses",
+        "white": "white noise",
+        "pink": "pink noise",
+        "silent": "silence",
+    }
+    lists = (
+        "Two sound: the scene as it is. One: either of its sounds alone. Nothing: the sound of a class that is not in "
+        "the picture, every third time white or pink noise. One threshold for all, the model's own."
+    )
+    misses = (
+        f"At {100 * MISSES:.0f} % misses: at the threshold that {100 * MISSES:.0f} % of the maps with the scene's own "
+        "sound do not reach. Silence is digital."
+    )
+    return [
+        figures_table("How many sound: scenes counted right", summary.counting, right, lists, _INTERVALS, kinds=kinds),
+        figures_table("Scenes that light without a reason", summary.counting, lit, misses, _INTERVALS, kinds=kinds),
+    ]

@@ -1,0 +1,80 @@
+"""How many things sound: nothing, one or two of those that are seen, by one threshold on how sure a method is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from soundwhere.metrics.bootstrap import DRAWS, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+    Rates = dict[str, float]
+
+MISSES: Final = 0.15
+"""Share of sounding sources that may be missed where false alarms are compared."""
+
+
+def count_right(
+    sure: Mapping[str, Values], nothing: Sequence[str], threshold: float, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """How often the number of sources that reach a threshold is right, and what lights without a reason.
+
+    Args:
+        sure: How sure a method is of each of its K maps of N scenes, shape (N, K) each, NaN where it was not asked:
+            with the scene's `own` sounds, with one of them `alone`, with that of `nothing` seen, and in `silent` ones.
+        nothing: What each scene heard of nothing it shows: `absent`, `white` or `pink`.
+        threshold: From which a source counts as sounding.
+        draws: Bootstrap samples of the scenes.
+        seed: Decides which scenes are drawn.
+
+    Returns:
+        `two`, `one` and `nothing`: how often the count is right; `balanced`: their mean; `second`: how often one sound
+        alone gets a second source; `absent`, `white`, `pink`, `silent`: how often something lights; `absent_at_misses`:
+        the same for absent sounds at the threshold that misses 15 % of the sources of `own`. With 95 % intervals by
+        bootstrap over scenes; empty if no scene was asked about everything.
+    """
+    known = ~np.any([np.isnan(values[:, 0]) for values in sure.values()], axis=0)
+    asked = {name: values[known] for name, values in sure.items()}
+    kinds = np.array(nothing)[known]
+    if not known.any():
+        return {}
+    found = _rates(asked, kinds, threshold)
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(draws):
+        chosen = rng.integers(len(kinds), size=len(kinds))
+        drawn.append(_rates({name: values[chosen] for name, values in asked.items()}, kinds[chosen], threshold))
+    return {
+        name: Interval(value, *map(float, np.nanquantile([each[name] for each in drawn], [0.025, 0.975])))
+        for name, value in found.items()
+        if not np.isnan(value)
+    }
+
+
+def _rates(sure: Mapping[str, Values], kinds: NDArray[np.str_], threshold: float) -> Rates:
+    counts = {name: (values >= threshold).sum(1) for name, values in sure.items()}
+    right = {
+        "two": float((counts["own"] == 2).mean()),
+        "one": float((counts["alone"] == 1).mean()),
+        "nothing": float((counts["nothing"] == 0).mean()),
+    }
+    strict = np.nanquantile(sure["own"], MISSES)
+    absent = kinds == "absent"
+    return {
+        **right,
+        "balanced": float(np.mean(list(right.values()))),
+        "second": float((counts["alone"] > 1).mean()),
+        **{kind: _mean(counts["nothing"][kinds == kind] > 0) for kind in ("absent", "white", "pink")},
+        "silent": float((counts["silent"] > 0).mean()),
+        "absent_at_misses": _mean((sure["nothing"][absent] >= strict).any(1)),
+    }
+
+
+def _mean(values: NDArray[np.bool_]) -> float:
+    return float(values.mean()) if len(values) else float("nan")
