@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soundwhere.losses.presence import multi_positive_contrast, partition_loss, presence_loss
+from soundwhere.losses.presence import multi_positive_contrast, presence_loss
 
 
 def slow_contrast(logits: torch.Tensor, belongs: torch.Tensor) -> float:
@@ -46,20 +46,3 @@ def test_presence_weighs_both_kinds_however_many_there_are() -> None:
     sure = torch.where(belongs > 0, 20.0, -20.0)
     assert float(presence_loss(sure, belongs)) < 1e-6
     assert presence_loss(torch.zeros(2, 3), torch.zeros(2, 3)).isfinite()  # nothing sounds
-
-
-@given(st.integers(0, 1000))
-def test_a_partition_may_come_in_either_order(seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    odds, targets = torch.randn(3, 2, 4, generator=generator), torch.rand(3, 2, 2, 4, generator=generator)
-    torch.testing.assert_close(partition_loss(odds, targets), partition_loss(-odds, targets))
-    torch.testing.assert_close(partition_loss(odds, targets), partition_loss(odds, targets.flip(1)))
-
-
-def test_cells_of_nobody_do_not_count() -> None:
-    targets = torch.zeros(1, 2, 1, 3)
-    targets[0, 0, 0, 0], targets[0, 1, 0, 1] = 1, 1
-    right = torch.tensor([[[9.0, -9.0, 0.0]]])
-    assert float(partition_loss(right, targets)) < 1e-3
-    assert partition_loss(right, targets) == partition_loss(torch.tensor([[[9.0, -9.0, 77.0]]]), targets)
-    assert float(partition_loss(torch.tensor([[[9.0, 9.0, 0.0]]]), targets)) > 4

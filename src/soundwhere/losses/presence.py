@@ -45,21 +45,3 @@ def presence_loss(logits: Tensor, belongs: Tensor) -> Tensor:
     positive = (each * belongs).sum() / belongs.sum().clamp_min(1)
     negative = (each * (1 - belongs)).sum() / (1 - belongs).sum().clamp_min(1)
     return positive + _NEGATIVES * negative
-
-
-def partition_loss(shares: Tensor, targets: Tensor) -> Tensor:
-    """How badly the cells of two sources are shared out, in whichever order fits better.
-
-    Only cells that belong to a source count: where nothing sounds, it does not matter whose a cell is.
-
-    Args:
-        shares: Log-odds that a cell belongs to the first source, shape (B, h, w).
-        targets: Where each source is, in [0, 1], 0 for one that is not there, shape (B, 2, h, w).
-
-    Returns:
-        A scalar.
-    """
-    orders = torch.stack([targets, targets.flip(1)])  # (2, B, 2, h, w)
-    first, second = F.softplus(-shares), F.softplus(shares)  # costs of a cell of either source
-    costs = orders[:, :, 0] * first + orders[:, :, 1] * second
-    return (costs.sum((2, 3)).amin(0) / targets.sum((1, 2, 3)).clamp_min(1)).mean()

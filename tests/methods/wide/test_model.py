@@ -17,8 +17,8 @@ from soundwhere.methods.files import load_model, read_tensors, write_model
 from soundwhere.methods.wide.config import WideConfig
 from soundwhere.methods.wide.hearing import cross_scores, heard_map, soft_maximum
 from soundwhere.methods.wide.model import WideSCAV
-from soundwhere.methods.wide.shape import COARSE, SHAPE, ShapeHead, colours
-from soundwhere.methods.wide.stages import Hearing, Sharing, mix, strongest
+from soundwhere.methods.wide.shape import SHAPE, ShapeHead, colours
+from soundwhere.methods.wide.stages import Counting, Hearing, mix, strongest
 from soundwhere.models.encoders.levels import MobileNetV2Levels, unpack
 from soundwhere.models.encoders.mobilenet import MobileNetV2
 from soundwhere.training.run import train
@@ -27,7 +27,7 @@ from soundwhere.types import Batch
 if TYPE_CHECKING:
     from pathlib import Path
 
-SMALL = WideConfig(dimension=32, decoupler_layers=1, decoupler_heads=2, visual_weights="none", audio_weights="none")
+SMALL = WideConfig(visual_weights="none", audio_weights="none")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,9 @@ def test_two_maps_four_times_as_fine_and_sharper_still_with_the_picture(model: W
     assert 0 <= found.confidence.min() <= found.confidence.max() <= 1
     assert model.sharpen(found.similarity, image).shape == (2, 2, 16, 24)
     for sources in (1, 3, 4):
-        assert model.localise(seen, heard, sources).similarity.shape[1] == sources
+        more = model.localise(seen, heard, sources)
+        assert more.similarity.shape[1] == more.confidence.shape[1] == more.embeddings.shape[1] == sources
+        assert (more.confidence.diff(dim=1) <= 0).all()  # a further source is never surer
 
 
 @torch.no_grad()
@@ -77,11 +79,9 @@ def test_where_nothing_fits_the_sound_nothing_is_lit(model: WideSCAV) -> None:
     heard = F.normalize(torch.rand(1, 3, 1280), dim=-1) * (torch.arange(1280) < 640)
     heard = F.normalize(heard, dim=-1)
     seen[:, :1280, :, :7] = heard[0, 0][None, :, None, None]
-    seen[:, 640:1280, :, 7:] = 1
-    found = model.localise(seen, heard)
-    lit = found.similarity.amax(1)[0]
+    seen[:, 640:1280, :, 7:] = 640**-0.5
+    lit = model.localise(seen, heard, sources=1).similarity[0, 0]
     assert lit[:, 40:].max() < 1e-3 * lit[:, :24].max()
-    assert found.confidence.max() > 0.9
 
 
 def test_soft_maximum_lies_between_mean_and_maximum() -> None:
@@ -147,24 +147,41 @@ def test_stage_one_trains_the_ear_and_nothing_else() -> None:
 def test_stage_two_trains_its_own_parts_and_leaves_stage_one() -> None:
     torch.manual_seed(0)
     model = WideSCAV(SMALL)
-    objective = Sharing(model)
-    targets = torch.zeros(3, 2, 2, 4)
-    targets[:, 0, :, :2], targets[:, 1, :, 2:] = 1, 0.4
+    objective = Counting(model)
     with torch.no_grad():
         seen = model.see(noise(3, 3, 64, 128))
-    values = objective(Batch(0.1 * noise(3, 66_150), features=seen, targets=targets))
+    solos = 0.1 * noise(3, 2, 66_150)
+    common = model.ear.common.clone()
+    values = objective(Batch(solos.sum(1), features=seen, solos=solos))
     values["loss"].backward()
     reached = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
-    assert reached == {
-        *("project_visual", "project_audio", "visual_decouplers", "audio_decoupler", "listening"),
-        *("evidence", "certainty", "prior_weight"),
-    }
+    assert reached == {"count"}
     assert not model.ear.training
+    assert torch.equal(model.ear.common, common)
+
+
+def test_stage_two_plays_as_many_sounds_as_it_says() -> None:
+    objective = Counting(WideSCAV(SMALL)).eval()
+    solos = noise(4, 2, 500)
+    played = objective._sound(solos, torch.tensor([2, 1, 0, 2]), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(played[0], solos[0].sum(0))
+    torch.testing.assert_close(played[1], solos[1, 0])
+    assert not any(torch.equal(played[2], each) for each in (solos[2, 0], solos[2, 1], solos[2].sum(0)))
+    torch.testing.assert_close(played[3], solos[3].sum(0))
+
+
+def test_what_all_sounds_have_in_common_is_learnt_and_taken_off() -> None:
+    torch.manual_seed(0)
+    ear = WideSCAV(SMALL).ear
+    spectrogram = noise(3, 1, 64, 96)
+    directions = ear(spectrogram)
+    torch.testing.assert_close(directions.norm(dim=-1), torch.ones(directions.shape[:2]))
+    torch.testing.assert_close(ear.common, 0.01 * directions.mean((0, 1)))
+    torch.testing.assert_close(ear.eval()(spectrogram), directions - ear.common)
 
 
 def test_shape_targets_follow_edges(model: WideSCAV) -> None:
     image = noise(2, 3, 64, 64)
-    assert COARSE.make(image, model.eye).shape == (2, 1, 4, 4)
     outlined = SHAPE.make(image, model.eye)
     assert outlined.shape == (2, 1, 8, 8)
     assert 0 <= outlined.min() <= outlined.max() <= 1

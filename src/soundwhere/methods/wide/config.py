@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soundwhere import constants
-from soundwhere.config import MethodConfig, Thresholds, positive_multiple, require
+from soundwhere.config import MethodConfig, require
 
 
 @dataclass(frozen=True)
@@ -27,16 +26,8 @@ class WideConfig(MethodConfig):
     """Compare the picture with every moment and band of the sound, or with its mean."""
     softness: float = 0.05
     """Of the maximum over moments and bands, and in training over cells of a picture."""
-    thresholds: Thresholds = Thresholds()  # noqa: RUF009 - frozen
-    """Of Algorithm 1."""
-    dimension: int = 256
-    """Embedding size D of stage 2."""
-    decoupler_layers: int = 2
-    """Layers of the visual decoupler."""
-    decoupler_heads: int = constants.DECOUPLER_HEADS
-    """Attention heads of both decouplers."""
-    decouple: bool = True
-    """Localise with both stages; without, stage 1's one map is the answer."""
+    explain: bool = True
+    """Look for two things that explain the sound together; without, stage 1's one map is the answer."""
     sharp: bool = True
     """Let maps follow the edges of the picture (a guided filter)."""
 
@@ -59,17 +50,17 @@ class WideConfig(MethodConfig):
     """Stage 1, stage 2 (from a stage-1 checkpoint), or one after the other."""
     steps_one: int = 2400
     """Optimiser steps of stage 1."""
-    steps_two: int = 600
+    steps_two: int = 300
     """Optimiser steps of stage 2."""
     batch_size: int = 80
     """Clips per step of stage 1, over all processes."""
-    batch_size_two: int = 24
+    batch_size_two: int = 32
     """Scenes per step of stage 2, over all processes."""
     learning_rate: float = 3e-4
     """Highest learning rate of the audio encoder."""
     head_rate: float = 6.0
     """How many times as fast heads learn."""
-    learning_rate_two: float = 5e-4
+    learning_rate_two: float = 1e-2
     """Highest learning rate of stage 2."""
     weight_decay: float = 1e-2
     """Of AdamW."""
@@ -91,9 +82,7 @@ class WideConfig(MethodConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fits = positive_multiple(self.dimension, 4) and positive_multiple(self.dimension, self.decoupler_heads)
-        require(fits, "dimension", self.dimension, f"a multiple of 4 and of the {self.decoupler_heads} attention heads")
-        for name in ("decoupler_layers", "strong_cells", "most_sounds", "steps_one", "steps_two"):
+        for name in ("strong_cells", "most_sounds", "steps_one", "steps_two"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         require(self.most_sounds <= 3, "most_sounds", self.most_sounds, "3 or less")
         for name in ("batch_size", "batch_size_two"):
@@ -103,7 +92,7 @@ class WideConfig(MethodConfig):
 
     def trained_like(self, other: MethodConfig) -> WideConfig:
         """See `MethodConfig`; a network that is trained again gets its second stage back."""
-        return replace(super().trained_like(other), decouple=True)
+        return replace(super().trained_like(other), explain=True)
 
 
 NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig()}

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Final, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from soundwhere.models.encoders.yamnet import YAMNet
 
-if TYPE_CHECKING:
-    from torch import Tensor
+_MOMENTUM: Final = 0.01  # of the running mean of embeddings
 
 
 class Ear(nn.Module):
     """YAMNet and a head into the space of visual features: one embedding for each cell of time and frequency.
 
-    A ReLU ends the head, because visual features are not negative.
+    A ReLU ends the head, because visual features are not negative. What all sounds have in common is taken off once it
+    is trained: a picture that fits any sound a little is no better an answer for that.
     """
+
+    common: Tensor
 
     def __init__(self, channels: int, hearing: Literal["cells", "mean"]) -> None:
         super().__init__()
         self.encoder = YAMNet()
         self.head = nn.Linear(YAMNet.channels, channels)
         self.hearing = hearing
+        self.register_buffer("common", torch.zeros(channels))
 
     def forward(self, spectrogram: Tensor) -> Tensor:
-        """Log-mel spectrograms (B, 1, 64, T) to unit embeddings (B, N, C); N is 1 if only the mean is heard."""
+        """Log-mel spectrograms (B, 1, 64, T) to embeddings (B, N, C); N is 1 if only the mean is heard.
+
+        In training mode they have unit length, and their running mean is kept as what they have in common.
+        """
         cells = self.encoder(spectrogram).flatten(2).transpose(1, 2)
         cells = cells.mean(1, keepdim=True) if self.hearing == "mean" else cells
-        return F.normalize(torch.relu(self.head(cells)), dim=-1)
+        directions = F.normalize(torch.relu(self.head(cells)), dim=-1)
+        if not self.training:
+            return directions - self.common
+        self.common.lerp_(directions.detach().mean((0, 1)), _MOMENTUM)
+        return directions
 
 
 def soft_maximum(values: Tensor, dim: int, softness: float) -> Tensor:

@@ -43,11 +43,11 @@ class WideMethod:
                 "scav-wide is trained on clips, of which it makes mixtures and scenes.",
                 "Use --source wide-duet, real-duet or folder with --root, or --model scav-tiny for the made-up world.",
             )
-        if method.stage != "one" and not method.decouple:
-            raise ConfigError("decouple is off, but stage 2 was asked for.", "Use --stage one.")
+        if method.stage != "one" and not method.explain:
+            raise ConfigError("explain is off, but stage 2 was asked for.", "Use --stage one.")
         if method.stage != "one":
             check_layouts(data.layouts, SOURCES, data.silent, data.pool, frozen=True)
-        return replace(config, method=replace(method, decouple=method.stage != "one"))
+        return replace(config, method=replace(method, explain=method.stage != "one"))
 
 
 METHOD = WideMethod()

@@ -1,4 +1,4 @@
-"""The network of `scav-wide`: the paper's two stages around an ear that knows AudioSet."""
+"""The network of `scav-wide`: an ear that knows AudioSet, and what is seen as an explanation of what it hears."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from torch.nn import functional as F
 from soundwhere.constants import SOURCES
 from soundwhere.data.features import Eye
 from soundwhere.media.log_mel import log_mel
-from soundwhere.methods.method import ANSWERS, EMBED, SEE, Control, Network, Step, check_frame
-from soundwhere.methods.scav.decouplers import AudioDecoupler, VisualDecoupler, sinusoidal_positions
+from soundwhere.methods.method import Control, Network, check_frame
 from soundwhere.methods.scav.peeling import peel
-from soundwhere.methods.scav.prior import dominant_map
 from soundwhere.methods.wide.config import WideConfig
+from soundwhere.methods.wide.explaining import EVIDENCE, evidence, explain
 from soundwhere.methods.wide.hearing import Ear, heard_map
 from soundwhere.methods.wide.shape import ShapeHead, colours
 from soundwhere.models.encoders import freeze
@@ -33,19 +32,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.methods.method import Given
+    from soundwhere.methods.wide.explaining import Explanation
 
 _VISUAL: Final = MobileNetV2.channels
-_EVIDENCE: Final = 12.0  # a cell whose similarity is 0.1 lower than the best is dimmed to exp(-1.2)
+_DIMMING: Final = 16.0  # a cell that fits by 0.1 less than the best is dimmed to exp(-1.6)
+_WHOSE: Final = 0.1  # softness of whose a cell is: cosine between features of cells
 _CONTRAST, _PRESENCE, _BIAS = 30.0, 30.0, -8.0  # where the scales of stage 1's scores begin
 _GRID_PX: Final = 4  # side of a cell of sharpened maps
-_PRIOR: Final = 4.0  # log-odds with which the shares of stage 2 begin at Algorithm 1's map
 
 
 class WideSCAV(Network):
     """Localises two simultaneous sounds, and says how surely each is there.
 
     What it sees are features of three levels in one, shape (B, 2176, h, w), of which V is the first 1280; what it hears
-    is one unit embedding for each moment and band of the sound, shape (B, N, 1280).
+    is one embedding for each moment and band of the sound, shape (B, N, 1280).
     """
 
     config: WideConfig
@@ -62,32 +62,13 @@ class WideSCAV(Network):
         self.log_contrast = nn.Parameter(torch.tensor(math.log(_CONTRAST)))
         self.log_presence = nn.Parameter(torch.tensor(math.log(_PRESENCE)))
         self.bias = nn.Parameter(torch.tensor(_BIAS))
-        if config.decouple:
-            size = config.dimension
-            self.project_visual = nn.Conv2d(_VISUAL, size, 1, bias=False)
-            self.project_audio = nn.Linear(_VISUAL, size, bias=False)
-            nn.init.orthogonal_(self.project_audio.weight)
-            with torch.no_grad():
-                self.project_visual.weight.copy_(self.project_audio.weight[..., None, None])
-            self.evidence = nn.Parameter(0.1 * torch.randn(size))
-            self.visual_decouplers = nn.ModuleList(
-                VisualDecoupler(size, config.decoupler_layers, config.decoupler_heads) for _ in range(SOURCES)
-            )
-            self.audio_decoupler = AudioDecoupler(size, config.decoupler_heads)
-            self.listening = AudioDecoupler(size, config.decoupler_heads)
-            self.certainty = nn.Parameter(torch.tensor(0.0))
-            self.prior_weight = nn.Parameter(torch.tensor(_PRIOR))
+        if config.explain:
             self.shape = ShapeHead()
+            self.count = nn.Sequential(nn.BatchNorm1d(EVIDENCE, affine=False), nn.Linear(EVIDENCE, SOURCES + 1))
+            nn.init.zeros_(self.count[1].weight)
+            nn.init.zeros_(self.count[1].bias)
 
     # What trains, and from what
-
-    @property
-    def stage_two(self) -> tuple[nn.Module | nn.Parameter, ...]:
-        """What is trained in stage 2."""
-        return (
-            *(self.project_visual, self.project_audio, self.visual_decouplers, self.audio_decoupler, self.listening),
-            *(self.evidence, self.certainty, self.prior_weight),
-        )
 
     @property
     def eye(self) -> Eye:
@@ -109,7 +90,7 @@ class WideSCAV(Network):
 
     def without_stage_two(self) -> WideSCAV:
         """A copy of stage 1 alone, which answers with its one map."""
-        alone = WideSCAV(replace(self.config, decouple=False))
+        alone = WideSCAV(replace(self.config, explain=False))
         alone.start_from(self)
         return alone
 
@@ -118,22 +99,19 @@ class WideSCAV(Network):
     @property
     def sources(self) -> int:
         """K, how many maps the model gives."""
-        return SOURCES if self.config.decouple else 1
+        return SOURCES if self.config.explain else 1
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """The forward pass, with stage 1's prior on its own: it asks for the length of a batch."""
-        if not self.config.decouple:
-            return super().steps
-        prior = Step("prior", ("features", "heard"), ("prior",), strict=True)
-        return EMBED, SEE, prior, Step("read", ("features", "heard", "prior"), ANSWERS)
+    def counts(self) -> bool:
+        """Whether its confidence says how many things sound."""
+        return self.config.explain
 
     def spectrogram(self, sound: Tensor) -> Tensor:
         """Turn waveforms (B, N) into YAMNet's log-mel spectrograms (B, 1, 64, T)."""
         return log_mel(sound)
 
     def embed(self, spectrogram: Tensor) -> Tensor:
-        """One unit embedding for each moment and band, shape (B, N, 1280)."""
+        """One embedding for each moment and band, shape (B, N, 1280)."""
         cells: Tensor = self.ear(spectrogram)
         return cells
 
@@ -141,64 +119,36 @@ class WideSCAV(Network):
         """S, shape (B, h, w): how well the sound's best-fitting moment fits each cell."""
         return heard_map(seen[:, :_VISUAL], heard, self.config.softness)
 
-    def prior(self, seen: Tensor, heard: Tensor) -> Tensor:
-        """M_dom by Algorithm 1, shape (B, h, w), in [0, 1]."""
-        return dominant_map(self.stage_one_map(seen, heard), seen[:, :_VISUAL], self.config.thresholds)
-
-    def shares(self, seen: Tensor, heard: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-        """Share the cells out between two sources (Sec. progressive multi-source localisation).
-
-        The picture, with stage 1's map written onto it, is split by the prior and each part refined; the sound attends
-        to a part and then to its own moments, and what has become of it is compared with the part's cells. A cell
-        belongs to the source whose sound it fits better.
-
-        Args:
-            seen: Features, shape (B, 2176, h, w).
-            heard: Embeddings of the sound, shape (B, N, 1280).
-            prior: M_dom, shape (B, h, w).
-
-        Returns:
-            Log-odds that a cell belongs to the first source, shape (B, h, w), and the sources' embeddings, (B, 2, D).
-        """
-        similarity = self.stage_one_map(seen, heard)
-        projected = self.project_visual(seen[:, :_VISUAL])
-        _, dimension, height, width = projected.shape
-        positions = sinusoidal_positions(dimension, height, width, projected.device)
-        projected = projected + positions + self.evidence[:, None, None] * (10 * similarity)[:, None]
-        moments = self.project_audio(heard)  # (B, N, D)
-        cells = moments.transpose(1, 2)[..., None]  # as if they were those of a picture
-        fits, sounds = [], []
-        for part, decoupler in zip((prior, 1 - prior), self.visual_decouplers, strict=True):
-            refined = decoupler(projected * part[:, None])
-            sound = self.listening(self.audio_decoupler(moments.mean(1), refined), cells)
-            fits.append(torch.einsum("bdhw,bd->bhw", F.normalize(refined, dim=1), F.normalize(sound, dim=1)))
-            sounds.append(sound)
-        odds = self.certainty.exp() * (fits[0] - fits[1]) + self.prior_weight * (2 * prior - 1)
-        return odds, torch.stack(sounds, dim=1)
-
     def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
         """The maps of two sources, or of one without a stage 2."""
-        if self.config.decouple:
-            return Localisation(*self.read(seen, heard, self.prior(seen, heard)))
+        if self.config.explain:
+            found = explain(seen[:, :_VISUAL], heard, SOURCES)
+            return Localisation(self.light(seen, found), self.sure(found), _voices(found, heard))
         similarity = self.stage_one_map(seen, heard)[:, None]
         return Localisation(similarity, self.presence(similarity).flatten(2).amax(2), heard.mean(1, keepdim=True))
 
-    def read(self, seen: Tensor, heard: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Maps (B, 2, 4h, 4w), how surely each sounds (B, 2), and embeddings (B, 2, D), with a given prior.
+    def light(self, seen: Tensor, found: Explanation) -> Tensor:
+        """Maps of K sources, shape (B, K, 4h, 4w), in [0, 1].
 
-        A map is whose a cell is, times how well the sound fits there against where it fits best, times where things
-        are. So what stage 1 hears decides where anything is lit, and stage 2 whose it is.
+        A cell is lit as well as it fits the moments that are the source's, as far as it looks like the source rather
+        than like another, and as surely as it shows a thing at all.
         """
-        odds, embeddings = self.shares(seen, heard, prior)
-        first = odds.sigmoid()
-        whose = torch.stack([first, 1 - first], dim=1)
-        similarity = self.stage_one_map(seen, heard)[:, None]
-        near = F.max_pool2d(similarity, 3, stride=1, padding=1)
-        lit = whose * torch.exp(_EVIDENCE * (near - near.amax((-2, -1), keepdim=True)))
         things = self.shape(seen).sigmoid()
-        maps = F.interpolate(lit, size=things.shape[-2:], mode="bilinear", align_corners=False) * things
-        owned = similarity * (whose >= 0.5)
-        return maps, self.presence(owned).flatten(2).amax(2), embeddings
+        fits = found.maps
+        whose = (found.likeness / _WHOSE).softmax(1)
+        lit = whose * torch.exp(_DIMMING * (fits - fits.amax(2, keepdim=True)))
+        maps = lit.unflatten(2, seen.shape[-2:])
+        return F.interpolate(maps, size=things.shape[-2:], mode="bilinear", align_corners=False) * things
+
+    def odds(self, found: Explanation) -> Tensor:
+        """Logits of nothing, one or two things that sound, shape (B, 3)."""
+        logits: Tensor = self.count(evidence(found))
+        return logits
+
+    def sure(self, found: Explanation) -> Tensor:
+        """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""
+        nothing, _, two = self.odds(found).softmax(1).unbind(1)
+        return torch.stack([1 - nothing, two], dim=1)
 
     def presence(self, similarity: Tensor) -> Tensor:
         """How surely what has this similarity sounds, in [0, 1], by the odds that stage 1 learnt."""
@@ -207,14 +157,17 @@ class WideSCAV(Network):
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
     ) -> Localisation:
-        """The maps of any number of sources: two as trained, one of them, or more, peeled off stage 1's map."""
-        sources = sources or self.sources
-        if sources <= self.sources:
-            return self.answer(seen, heard).of(sources)
-        maps = peel(self.stage_one_map(seen, heard), seen[:, :_VISUAL], sources)
-        similarity = self.stage_one_map(seen, heard)[:, None]
-        sure = self.presence(similarity * (maps >= maps.amax((-2, -1), keepdim=True) / 2)).flatten(2).amax(2)
-        return Localisation(maps, sure, heard.mean(1, keepdim=True).expand(-1, sources, -1))
+        """The maps of any number of sources; a third one is as sure as the second, times what it adds beside it."""
+        if sources in (None, self.sources) or not self.config.explain:
+            return self.answer(seen, heard).of(sources or self.sources)
+        features = seen[:, :_VISUAL]
+        found = explain(features, heard, sources)
+        sure = self.sure(explain(features, heard, SOURCES))
+        if sources > SOURCES:
+            gains = found.gains()
+            rest = (gains[:, SOURCES:] / gains[:, 1:SOURCES].clamp_min(1e-6)).clamp(0, 1)
+            sure = torch.cat([sure, sure[:, 1:] * rest], dim=1)
+        return Localisation(self.light(seen, found), sure[:, :sources], _voices(found, heard))
 
     def visual_features(self, seen: Tensor) -> Tensor:
         """V, shape (B, 1280, h, w)."""
@@ -238,3 +191,8 @@ class WideSCAV(Network):
     def views(self, seen: Tensor, heard: Tensor) -> dict[str, Tensor]:
         """Stage 1's map, to be watched while training."""
         return {"stage 1": self.stage_one_map(seen, heard)[:, None]}
+
+
+def _voices(found: Explanation, heard: Tensor) -> Tensor:
+    """What each source sounds like: the mean of the moments that are its own, shape (B, K, C)."""
+    return found.owners @ heard / found.owners.sum(2, keepdim=True).clamp_min(1e-6)

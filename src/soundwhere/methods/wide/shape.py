@@ -88,7 +88,5 @@ def outlined_strength(images: Tensor, eye: Eye) -> Tensor:
     return soft_half(normalise_range(F.avg_pool2d(sharp, CELL_PX)))
 
 
-COARSE: Final = FrameTarget(f"coarse-{STRENGTH.name}", coarse_strength)
-"""What maps of stage 2 are taught."""
 SHAPE: Final = FrameTarget(f"shape-{RADIUS_PX}px-{SMOOTHNESS:g}-{STRENGTH.name}", outlined_strength)
 """What the head is taught; the name tells how it is made."""

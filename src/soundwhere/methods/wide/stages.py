@@ -9,16 +9,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.constants import MIXING_RMS, SAMPLE_RATE_HZ
+from soundwhere.constants import MIXING_RMS, SAMPLE_RATE_HZ, SOURCES
 from soundwhere.data.training_scenes import FramePairs, Needs
-from soundwhere.losses.distillation import soft_half
-from soundwhere.losses.presence import multi_positive_contrast, partition_loss, presence_loss
+from soundwhere.losses.presence import multi_positive_contrast, presence_loss
 from soundwhere.media.augment import blank
 from soundwhere.media.waveform_augmentation import Augmentation, augment, coloured_noise, random_window
 from soundwhere.methods.method import Phase, Schedule
 from soundwhere.methods.scav.strength import fit_head
+from soundwhere.methods.wide.explaining import explain
 from soundwhere.methods.wide.hearing import cross_scores
-from soundwhere.methods.wide.shape import COARSE, SHAPE
+from soundwhere.methods.wide.shape import SHAPE
 from soundwhere.models.encoders.mobilenet import MobileNetV2
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ StageName = Literal["one", "two"]
 _SHARES: Final = (0.05, 0.35, 0.4, 0.2)  # of mixtures of stage 1 that hold no, one, two, three sounds
 _GAIN_DB: Final = (-8.0, 4.0)  # of a whole mixture
 _NOISE_DB: Final = (-30.0, 6.0)  # of what is heard where nothing sounds, against a sound
+_ABSENT: Final = 0.6  # share of scenes of stage 2 without a source of theirs that hear a sound of another scene
 
 
 def make_stages(config: WideConfig) -> tuple[WideStage, ...]:
@@ -74,12 +75,12 @@ class WideStage:
     def phases(self) -> tuple[Phase, ...]:
         """Single clips, which stage 1 mixes itself; then scenes of several frames."""
         if self.name == "two":
-            return (Phase(self.config.steps_two, Needs(sounds=2, target=COARSE)),)
+            return (Phase(self.config.steps_two, Needs(sounds=SOURCES, separate=True)),)
         return (Phase(self.config.steps_one, Needs(sounds=1, separate=True)),)
 
     def objective(self, network: WideSCAV) -> nn.Module:
         """What is minimised."""
-        return Hearing(network) if self.name == "one" else Sharing(network)
+        return Hearing(network) if self.name == "one" else Counting(network)
 
     def prepare(self, network: WideSCAV, config: Config, progress: Progress) -> None:
         """Fit the head that knows shapes, before stage 2."""
@@ -141,42 +142,56 @@ class Hearing(nn.Module):
         }
 
 
-class Sharing(nn.Module):
-    """Stage 2: whose is a cell? Taught by which frame each sound came with; stage 1 stays as it is."""
+class Counting(nn.Module):
+    """Stage 2: how many of the things that are seen sound: none, one or two? What stage 1 hears stays as it is.
+
+    Where nothing sounds there is noise, or the sound of another scene of the batch.
+    """
 
     def __init__(self, network: WideSCAV) -> None:
         super().__init__()
         self.network = network
         network.requires_grad_(False)
-        for part in network.stage_two:
-            part.requires_grad_(True)
+        network.count.requires_grad_(True)
         self.train()
 
-    def train(self, mode: bool = True) -> Sharing:
-        """Training mode for what trains; the rest has nothing that would know the difference but stays in eval mode."""
+    def train(self, mode: bool = True) -> Counting:
+        """Training mode for what trains; all else stays in eval mode."""
         super().train(False)
         self.training = mode
-        for part in self.network.stage_two:
-            if isinstance(part, nn.Module):
-                part.train(mode)
+        self.network.count.train(mode)
         return self
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """The loss of a batch of scenes, and what is shown."""
-        assert batch.targets is not None
+        assert batch.solos is not None
         network = self.network
-        seen = network.seen(batch)
+        generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
+        counts = torch.randint(SOURCES + 1, (len(batch),), generator=generator)
         with torch.no_grad():
-            heard = network.hear(batch.mixture)
-            prior = network.prior(seen, heard)
-        odds, _ = network.shares(seen, heard, prior)
-        strongest_cell = batch.targets.flatten(2).amax(2).clamp_min(1e-6)[..., None, None]
-        targets = soft_half(batch.targets / strongest_cell) * (batch.targets > 0)
+            sound = self._sound(batch.solos, counts, generator)
+            found = explain(network.visual_features(network.seen(batch)), network.hear(sound), SOURCES)
+        odds = network.odds(found)
+        truth = counts.to(odds.device)
         return {
-            "loss": partition_loss(odds, targets),
-            "by prior": partition_loss(8 * (prior - 0.5), targets).detach(),
-            "certainty": network.certainty.detach().exp(),
+            "loss": F.cross_entropy(odds, truth),
+            "right": (odds.detach().argmax(1) == truth).float().mean(),
         }
+
+    def _sound(self, solos: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:
+        """Waveforms (B, N) in which so many of the sounds (B, 2, N) of a scene are heard."""
+        sources, samples = solos.shape[1:]
+        sounds = solos.flatten(0, 1)
+        if self.training and self.network.config.augment:
+            sounds = augment(sounds, Augmentation(), generator)
+        sounds = sounds.unflatten(0, (-1, sources))
+        heard = torch.arange(sources) < counts[:, None]  # (B, 2)
+        mixture = (sounds * heard[..., None].to(sounds.device)).sum(1)
+        noise = coloured_noise(samples, 2 * torch.rand(len(counts), 1, generator=generator), generator)
+        noise = MIXING_RMS * noise * _gains(len(counts), _NOISE_DB, generator)
+        absent = torch.rand(len(counts), generator=generator) < _ABSENT
+        nothing = torch.where(absent[:, None].to(sounds.device), sounds[:, 0].roll(1, 0), noise.to(sounds.device))
+        return torch.where((counts > 0)[:, None].to(sounds.device), mixture, nothing)
 
 
 def mix(sounds: Tensor, counts: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:

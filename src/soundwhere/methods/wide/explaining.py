@@ -1,0 +1,131 @@
+"""Which of the things that are seen explain what is heard: every moment of a mixture is due to one of them.
+
+A picture's cells are not asked one by one how well the whole sound fits them, but together: two things are looked for
+that leave no moment of the sound unexplained. So a bark that lasts for a moment counts as much as the engine that runs
+through it, and a second thing is found by what the first one does not explain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import torch
+from torch.nn import functional as F
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_REGION: Final = 0.2  # softness of what counts as one thing: cosine between features of cells
+_OTHER: Final = 0.35  # cells whose features are more alike than this never show two things
+_OWNER: Final = 0.03  # softness of whose a moment is
+_NEVER: Final = -1e4
+
+
+class Explanation(NamedTuple):
+    """What explains B mixtures of N moments in pictures of Q cells.
+
+    Attributes:
+        fits: How well each moment fits the thing that each cell lies on, shape (B, N, Q).
+        alike: How alike cells look, cosine, shape (B, Q, Q).
+        cells: A cell of each of K things, the one that explains most first, shape (B, K), int64.
+        owners: Whose each moment is, shares whose sum over the things is 1, shape (B, K, N).
+    """
+
+    fits: Tensor
+    alike: Tensor
+    cells: Tensor
+    owners: Tensor
+
+    @property
+    def own(self) -> Tensor:
+        """How well each moment fits each of the K things, shape (B, K, N)."""
+        return _taken(self.fits, self.cells).transpose(1, 2)
+
+    @property
+    def likeness(self) -> Tensor:
+        """How much each cell looks like the cell of each thing, shape (B, K, Q)."""
+        return _taken(self.alike, self.cells).transpose(1, 2)
+
+    def gains(self) -> Tensor:
+        """How much better the sound is explained with each thing than with those before it, shape (B, K)."""
+        explained = self.own.cummax(dim=1).values.mean(2)
+        return torch.diff(explained, dim=1, prepend=torch.zeros_like(explained[:, :1]))
+
+    @property
+    def maps(self) -> Tensor:
+        """How well each cell's thing fits the moments that are each source's, shape (B, K, Q)."""
+        return torch.einsum("bkn,bnq->bkq", self.owners, self.fits) / self.owners.sum(2, keepdim=True).clamp_min(1e-6)
+
+
+def explain(features: Tensor, heard: Tensor, sources: int) -> Explanation:
+    """Look for the things that together explain a sound best.
+
+    Cells that look alike show one thing, and count the more the stronger their features are. The first two things are
+    chosen together, of all pairs of cells that do not look alike; every further one is what explains most of the rest.
+
+    Args:
+        features: V, shape (B, C, h, w).
+        heard: Embeddings of the sound's moments, shape (B, N, C).
+        sources: K, how many things.
+    """
+    cells = features.flatten(2)
+    directions = F.normalize(cells, dim=1)
+    alike = directions.transpose(1, 2) @ directions
+    strength = cells.square().sum(1).clamp_min(1e-12).log()
+    things = (alike / _REGION + strength[:, None]).softmax(2)
+    fits = (heard @ directions) @ things.transpose(1, 2)
+    chosen = _pair(fits, alike) if sources > 1 else fits.mean(1).argmax(1, keepdim=True)
+    while chosen.shape[1] < sources:
+        chosen = torch.cat([chosen, _next(fits, alike, chosen)], dim=1)
+    own = _taken(fits, chosen)  # (B, N, K)
+    order = own.mean(1).argsort(dim=1, descending=True)
+    chosen = chosen.gather(1, order)
+    owners = (_taken(fits, chosen) / _OWNER).softmax(2).transpose(1, 2)
+    return Explanation(fits, alike, chosen, owners)
+
+
+def _pair(fits: Tensor, alike: Tensor) -> Tensor:
+    """The two cells whose better fit, moment by moment, is best on the whole, shape (B, 2)."""
+    size = fits.shape[2]
+    explained = torch.maximum(fits[..., None], fits[:, :, None]).mean(1)  # (B, Q, Q)
+    best = (explained + _NEVER * (alike > _OTHER)).flatten(1).argmax(1)
+    return torch.stack([best // size, best % size], dim=1)
+
+
+def _next(fits: Tensor, alike: Tensor, chosen: Tensor) -> Tensor:
+    """The cell that explains best what others leave, shape (B, 1)."""
+    best = _taken(fits, chosen).amax(2, keepdim=True)
+    explained = torch.maximum(fits, best).mean(1)  # (B, Q)
+    taken = _taken(alike, chosen).amax(2) > _OTHER
+    return (explained + _NEVER * taken).argmax(1, keepdim=True)
+
+
+def _taken(values: Tensor, cells: Tensor) -> Tensor:
+    """The values of some cells: shapes (B, N, Q) and (B, K) to (B, N, K)."""
+    return values.gather(2, cells[:, None].expand(-1, values.shape[1], -1))
+
+
+EVIDENCE: Final = 12
+"""How many values speak for a number of things that sound."""
+
+
+def evidence(found: Explanation) -> Tensor:
+    """What speaks for nothing, one or two things that sound, shape (B, 12).
+
+    How well one thing alone explains the sound, what a second one adds, how well each fits the moments that are its
+    own, how many those are, how far each is ahead of the other at best, and how all cells fit.
+    """
+    first, second = found.own[:, 0], found.own[:, 1]
+    alone = found.fits.mean(1).amax(1)
+    together = torch.maximum(first, second).mean(1)
+    shares = found.owners.mean(2)
+    by_own = (found.owners[:, :2] * found.own[:, :2]).sum(2) / found.owners[:, :2].sum(2).clamp_min(0.1)
+    ahead = second - first
+    return torch.stack(
+        [
+            *(alone, together - alone, by_own[:, 0], by_own[:, 1], shares[:, 1]),
+            *(ahead.amax(1), -ahead.amin(1), first.amax(1), second.amax(1), second.mean(1)),
+            *(found.fits.mean((1, 2)), found.fits.amax(2).mean(1)),
+        ],
+        dim=1,
+    )
