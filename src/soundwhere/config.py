@@ -67,6 +67,11 @@ class MethodConfig:
     def __post_init__(self) -> None:
         require(self.frame_px > 0, "frame_px", self.frame_px, "greater than 0")
 
+    @property
+    def counts(self) -> bool:
+        """Whether confidences say how many things sound, so that a source that does not need not be shown."""
+        return False
+
     def trained_like(self, other: MethodConfig) -> Self:
         """The same network, to be trained as another configuration says, if that is one of the same method."""
         if type(other) is not type(self):

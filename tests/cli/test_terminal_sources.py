@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from soundwhere.cli.terminal import print_sources
+from soundwhere.config import MethodConfig
+from soundwhere.inference.settings import Settings
 
 if TYPE_CHECKING:
     import pytest
@@ -16,6 +18,8 @@ class Heard:
     """A result of three sources, as far as it is told."""
 
     sources: int = 3
+    settings: Settings = Settings()  # noqa: RUF009 - frozen
+    model: MethodConfig = MethodConfig(name="mine")  # noqa: RUF009 - frozen
 
     def colour(self, source: int) -> tuple[str, tuple[int, int, int]]:
         return ("orange", "blue", "green")[source], (1, 2, 3)
@@ -33,4 +37,5 @@ def test_spans_shorter_than_a_second_can_be_read(capsys: pytest.CaptureFixture[s
         "  source 1  ■ orange   sounding 0:00.2-0:00.4, 0:01-0:31   mostly at left",
         "  source 2  ■ blue     not heard",
         "  source 3  ■ green    sounding 0:00.0-0:00.5, 0:01.0-0:01.5, 0:02.0-0:02.5 and 2 more times   mostly at left",
+        "  mine does not count: all 3 of its sources are shown",
     ]

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from soundwhere.config import MethodConfig
 from soundwhere.inference.localiser import Localiser
-from soundwhere.inference.result import Result
+from soundwhere.inference.result import Answer, Result
+from soundwhere.inference.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,3 +60,25 @@ def test_the_picture_shown_is_the_best_one(result: Result) -> None:
     # in silence nothing is drawn: red stays red
     assert plain[100, 20].tolist() == pytest.approx([255, 0, 0], abs=25)
     assert (np.abs(drawn.astype(int) - plain).max(-1) > 40).mean() > 0.05
+
+
+class Counts(MethodConfig):
+    counts = True
+
+
+@pytest.mark.parametrize(("heard", "shown"), [([True, True], 2), ([False, True], 1), ([False, False], 1)])
+def test_where_sources_are_counted_only_those_that_sound_are_shown(
+    result: Result, heard: list[bool], shown: int
+) -> None:
+    answers = [
+        Answer(float(time_s), result.maps[n], result.confidence[n], np.array(heard), -20.0, result.size)
+        for n, time_s in enumerate(result.times)
+    ]
+    counted = Result.collect(result.footage, answers, Settings(), Counts(), 5.0)
+    assert counted.sources == shown
+    np.testing.assert_array_equal(counted.sounding.any(0), heard if shown == 2 else [any(heard)])
+    if heard == [False, True]:
+        np.testing.assert_array_equal(counted.maps[:, 0], result.maps[:, 1])
+    asked = Result.collect(result.footage, answers, Settings(sources=2), Counts(), 5.0)
+    assert asked.sources == 2
+    assert Result.collect(result.footage, answers, Settings(), MethodConfig(), 5.0).sources == 2

@@ -47,12 +47,13 @@ class LocaliserOptions:
     """What computes; onnx and openvino need a model written by `soundwhere export --onnx`."""
     fps: float = 5.0
     """Frames analysed per second."""
-    sources: Annotated[int | None, named("K")] = None
-    """Sources to look for; by default as many as the model tells apart, which is 2."""
+    sources: Annotated[int | Literal["auto"], tyro.conf.arg(metavar="auto|K")] = "auto"
+    """Sources to look for; auto shows those of the model's two that sound."""
 
     def localiser(self) -> dict[str, Any]:
         """The same as keywords of `Localiser`, plain enough for JSON; what was left out keeps its default there."""
-        chosen = {"model": self.model, "runtime": self.runtime, "sources": self.sources}
+        sources = None if self.sources == "auto" else self.sources
+        chosen = {"model": self.model, "runtime": self.runtime, "sources": sources}
         given = {name: value for name, value in chosen.items() if value is not None}
         return {"device": self.device, "fps": self.fps, **given}
 

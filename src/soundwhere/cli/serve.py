@@ -56,7 +56,8 @@ def run(arguments: list[str]) -> int:
     from soundwhere.serve.server import serve
     from soundwhere.web.addresses import LOOPBACK, open_later
 
-    Settings(fps=options.fps, sources=options.sources)  # complains now rather than with the first clip
+    # complains now rather than with the first clip
+    Settings(fps=options.fps, sources=options.localiser().get("sources"))
     key = "" if options.host in LOOPBACK else _key(options.work)
 
     def ready(links: list[str]) -> None:

@@ -112,6 +112,10 @@ def print_sources(result: Result) -> None:
         line.append("■", style="rgb({},{},{})".format(*colour))
         line.append(f" {name:<8} {_sounding(result, source)}")
         console.print(line)
+    if result.settings.sources is None and not result.model.counts and result.sources > 1:
+        console.print(
+            f"  {result.model.name} does not count: all {result.sources} of its sources are shown", style="dim"
+        )
 
 
 def print_written(folder: Path, files: list[Path]) -> None:

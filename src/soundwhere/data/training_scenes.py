@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from soundwhere.data.clips import ClipSource
     from soundwhere.data.draws import Draws
     from soundwhere.data.features import Eye, Features, Pictures
+    from soundwhere.types import Image
 
     Encode = Callable[[Tensor], Tensor]  # pictures (B, 3, H, W) of any size to features (B, C, h, w)
     Progress = Callable[[int, int], None]  # what is done, and what there is
@@ -152,16 +153,32 @@ def make_draws(
 
 
 class FramePairs:
-    """Frames of single clips: what a frozen encoder sees (C, h, w), and their target (1, n, m), as float16 arrays."""
+    """Frames of single clips: what a frozen encoder sees (C, h, w), and their target (1, n, m), as float16 arrays.
+
+    Args:
+        data: Where clips come from.
+        eye: The encoder.
+        frame_px: Side to which frames are squashed.
+        target: What is made of each frame.
+        progress: Called with the frames done and their total.
+        most: Take at most so many of the clips, chosen by chance, always the same ones.
+    """
 
     def __init__(
-        self, data: DataConfig, eye: Eye, frame_px: int, target: FrameTarget, progress: Progress | None = None
+        self,
+        data: DataConfig,
+        eye: Eye,
+        frame_px: int,
+        target: FrameTarget,
+        progress: Progress | None = None,
+        most: int | None = None,
     ) -> None:
         clips = make_clips(data, frame_px)
         caches = _Caches(data.cache, eye, progress)
-        self._keys = sorted({clips.key(index) for index in range(len(clips))})
-        self._features = caches.features(clips, frame_px)
-        self._targets = caches.targets(clips, frame_px, target)
+        some = _Some(clips, np.random.default_rng(0).permutation(len(clips))[:most])
+        self._keys = sorted({some.key(index) for index in range(len(some))})
+        self._features = caches.features(some, frame_px)
+        self._targets = caches.targets(some, frame_px, target)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -169,6 +186,24 @@ class FramePairs:
     def __getitem__(self, index: int) -> tuple[Features, Features]:
         key = self._keys[index]
         return self._features.get(key), self._targets.get(key)
+
+
+class _Some:
+    """Some of the pictures of clips."""
+
+    def __init__(self, clips: ClipSource, numbers: NDArray[np.int64]) -> None:
+        self._clips, self._numbers = clips, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def key(self, index: int) -> str:
+        """See `Pictures`."""
+        return self._clips.key(int(self._numbers[index]))
+
+    def image(self, index: int) -> Image:
+        """See `Pictures`."""
+        return self._clips.image(int(self._numbers[index]))
 
 
 class _Caches:

@@ -45,7 +45,8 @@ class Localiser:
         batch: Frames that go through the network together; by default 16 on a GPU and 8 on a processor.
         squash: Squash frames to squares instead of keeping their shape.
         smooth: Average the maps lightly over time.
-        sources: How many sources are looked for; by default as many as the model tells apart, which is two.
+        sources: How many sources are looked for; by default as many as the model tells apart, which is two, and a model
+            that counts leaves out those that never sound.
         runtime: `torch`, or `onnx` or `openvino` for a file that `soundwhere export --onnx` wrote; by default the
             one that fits the model.
         **thresholds: `least_confidence` and `least_level_db` of `Settings`; the former by default as the model was

@@ -99,13 +99,17 @@ class Result:
     def collect(
         cls, footage: Footage, answers: Sequence[Answer], settings: Settings, model: MethodConfig, fps: float
     ) -> Self:
-        """Put the answers for all frames together."""
+        """Put the answers for all frames together; where sources are counted, those that never sound are left out."""
+        sounding = np.stack([answer.sounding for answer in answers])
+        shown = np.arange(sounding.shape[1])
+        if settings.sources is None and model.counts:
+            shown = np.flatnonzero(sounding.any(0)) if sounding.any() else shown[:1]
         return cls(
             footage=footage,
             times=np.array([answer.time_s for answer in answers]),
-            maps=np.stack([answer.maps for answer in answers]).astype(np.float16),
-            confidence=np.stack([answer.confidence for answer in answers]),
-            sounding=np.stack([answer.sounding for answer in answers]),
+            maps=np.stack([answer.maps[shown] for answer in answers]).astype(np.float16),
+            confidence=np.stack([answer.confidence[shown] for answer in answers]),
+            sounding=sounding[:, shown],
             levels_db=np.array([answer.level_db for answer in answers], np.float32),
             fps=fps,
             settings=settings,
@@ -119,7 +123,7 @@ class Result:
 
     @property
     def sources(self) -> int:
-        """K, how many sources were looked for."""
+        """K, how many sources were looked for or, where they are counted, found; 1 if none was."""
         return int(self.maps.shape[1])
 
     @property

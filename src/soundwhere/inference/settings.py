@@ -23,7 +23,8 @@ class Settings:
     smooth: bool = True
     """Average the maps lightly over time."""
     sources: int | None = None
-    """How many sources are looked for; None for as many as the model tells apart."""
+    """How many sources are looked for; None for as many as the model tells apart, less those that never sound if it
+    counts."""
     least_confidence: float = constants.NEGATIVE_THRESHOLD
     """A source sounds if its confidence reaches this: a peak that training would call background is none."""
     least_level_db: float = -60.0

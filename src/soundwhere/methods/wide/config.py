@@ -90,6 +90,11 @@ class WideConfig(MethodConfig):
         for name in ("softness", "window_s", "learning_rate", "learning_rate_two", "head_rate"):
             require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
 
+    @property
+    def counts(self) -> bool:
+        """See `MethodConfig`."""
+        return self.explain
+
     def trained_like(self, other: MethodConfig) -> WideConfig:
         """See `MethodConfig`; a network that is trained again gets its second stage back."""
         return replace(super().trained_like(other), explain=True)

@@ -101,11 +101,6 @@ class WideSCAV(Network):
         """K, how many maps the model gives."""
         return SOURCES if self.config.explain else 1
 
-    @property
-    def counts(self) -> bool:
-        """Whether its confidence says how many things sound."""
-        return self.config.explain
-
     def spectrogram(self, sound: Tensor) -> Tensor:
         """Turn waveforms (B, N) into YAMNet's log-mel spectrograms (B, 1, 64, T)."""
         return log_mel(sound)
