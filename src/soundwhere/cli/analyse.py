@@ -10,7 +10,7 @@ import tyro
 
 from soundwhere.analysis.theory import Setting
 from soundwhere.cli.analyse_scenes import Scored, settings_of, task_of
-from soundwhere.cli.analyse_training import Ablation, StageOne, ablation, stage_one
+from soundwhere.cli.analyse_training import Ablation, Collections, StageOne, ablation, collections, stage_one
 from soundwhere.cli.options import named, parse, say
 from soundwhere.errors import ConfigError
 
@@ -34,6 +34,7 @@ Examples:
       --steps-two 200 --split val --out analysis/ablation
   soundwhere analyse stage-one --benchmark real-trio --data real-duet/ --config configs/real-duet.toml \\
       --steps-one 100 --split val --rows recipe duets compact
+  soundwhere analyse collections --data wide-duet/ --config configs/scav-wide.toml --steps-one 1200
   soundwhere analyse calibration --benchmark real-duet --data real-duet/ --model runs/a --out analysis/
   soundwhere analyse theory --sigma 0.05 --threshold 0.4 --out analysis/
 """
@@ -89,6 +90,7 @@ Options = (
     | Annotated[Protocols, tyro.conf.subcommand("protocols")]
     | Annotated[Ablation, tyro.conf.subcommand("ablation")]
     | Annotated[StageOne, tyro.conf.subcommand("stage-one")]
+    | Annotated[Collections, tyro.conf.subcommand("collections")]
     | Annotated[Calibration, tyro.conf.subcommand("calibration")]
     | Annotated[Theory, tyro.conf.subcommand("theory", default=Theory(Setting()))]
 )
@@ -97,7 +99,7 @@ Options = (
 def run(arguments: list[str]) -> int:
     """Run the command."""
     options: Any = parse(Options, arguments, "analyse", description=DESCRIPTION)  # type: ignore[arg-type]
-    if options.out is not None and not isinstance(options, StageOne):
+    if options.out is not None and not isinstance(options, StageOne | Collections):
         from soundwhere.evaluation.page import new_figure
 
         new_figure(1, 1)  # find out before the work that figures cannot be drawn
@@ -106,6 +108,7 @@ def run(arguments: list[str]) -> int:
         Protocols: ("protocols", _protocols),
         Ablation: ("ablation", ablation),
         StageOne: ("stage-one", stage_one),
+        Collections: ("collections", collections),
         Calibration: ("calibration", _calibration),
         Theory: ("theory", _theory),
     }

@@ -1,10 +1,10 @@
-"""`soundwhere analyse ablation` and `stage-one`: train what is missing, and score every row."""
+"""`soundwhere analyse ablation`, `stage-one` and `collections`: train what is missing, and score every row."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -62,6 +62,43 @@ class StageOne(Trained):
 
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/stage-one")
     """Folder of the rows and the results."""
+
+
+@dataclass(frozen=True)
+class Collections:
+    """Recordings never heard: trained without one collection of each class that has two, and scored on it.
+
+    Without the first is to choose by, without the second to report. Both are trained, resumed or, if finished, found.
+    """
+
+    data: Annotated[Path, tyro.conf.arg(metavar="DIR")]
+    """Folder of wide-duet."""
+    config: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("configs/scav-wide.toml")
+    """TOML file of the recipe."""
+    folds: Annotated[tuple[Literal["first", "second"], ...], named("{first,second} ...")] = ("first", "second")
+    """Which collections are left out, one after the other."""
+    cache: Annotated[Path | None, named("DIR")] = None
+    """Folder for frozen visual features, instead of the file's."""
+    steps_one: Annotated[int | None, named("N")] = None
+    """Steps of stage 1, instead of the file's."""
+    steps_two: Annotated[int | None, named("N")] = None
+    """Steps of stage 2, instead of the file's."""
+    seed: Annotated[int | None, named("N")] = None
+    """Seed of both trainings, instead of the file's."""
+    device: Annotated[str | None, named("DEVICE")] = None
+    """auto, cpu, cuda or cuda:N, instead of the file's."""
+    visual_weights: Annotated[str | None, named("FILE")] = None
+    """Weights the visual encoder starts from, instead of the file's."""
+    audio_weights: Annotated[str | None, named("FILE")] = None
+    """Weights the audio encoder starts from, instead of the file's."""
+    download: Annotated[bool, *FLAG] = False
+    """Fetch ImageNet weights if they are not on this machine."""
+    split: Literal["val", "test"] = "test"
+    """Whose photos are shown."""
+    limit: Annotated[int | None, named("N")] = None
+    """The first N trios of each fold only."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/collections")
+    """Folder of both runs, and the results."""
 
 
 def ablation(options: Ablation) -> tuple[Report, dict[str, Any]]:
@@ -142,13 +179,63 @@ def stage_one(options: StageOne) -> tuple[Report, dict[str, Any]]:
     return stage_one_results(found), settings
 
 
+def collections(options: Collections) -> tuple[Report, dict[str, Any]]:
+    """Run the analysis."""
+    from soundwhere.analysis.collections import FOLDS, collections_results, fold_recipes, score_fold
+    from soundwhere.analysis.trained_rows import train_row
+    from soundwhere.cli.terminal import Bar
+    from soundwhere.data.benchmarks import catalogue
+    from soundwhere.distributed import initialise
+    from soundwhere.evaluation.task import Request, choose_scenes
+    from soundwhere.methods.catalogue import read_config
+    from soundwhere.methods.files import load_model
+
+    recipe = read_config(options.config)
+    changed = _given(options, "steps_one", "steps_two", "visual_weights", "audio_weights")
+    unknown = [name for name in changed if not hasattr(recipe.method, name)]
+    if unknown:
+        raise ConfigError(
+            f"{recipe.method.family} has no setting {', '.join(unknown)}.", "Leave it out, or change the recipe's file."
+        )
+    recipe = replace(
+        recipe,
+        method=replace(recipe.method, **changed),
+        data=replace(recipe.data, root=options.data, cache=options.cache or recipe.data.cache),
+        train=replace(recipe.train, **_given(options, "seed", "device")),
+    )
+    tasks = {}
+    for fold in options.folds:  # all of them before hours of training
+        asked = catalogue.Options(split=options.split, left_out=fold)
+        tasks[fold] = choose_scenes(Request("collection-trio", options.data, None, asked).open(), limit=options.limit)
+    device = initialise(recipe.train.device)
+    found = {}
+    for fold, config in fold_recipes(recipe).items():
+        if fold not in tasks:
+            continue
+        folder = options.out / "rows" / fold
+        say(f"without the {fold} collection ({FOLDS[fold]}): {folder}")
+        network = load_model(train_row(config, folder, download=options.download)).to(device)
+        with Bar("scoring", len(tasks[fold].names), "scenes") as bar:
+            found[fold] = score_fold(network, tasks[fold], tick=bar.update)
+    settings = {
+        "config": str(options.config),
+        "split": options.split,
+        "trios": {fold: len(task.names) for fold, task in tasks.items()},
+        "seed": recipe.train.seed,
+        **changed,
+    }
+    return collections_results(found), settings
+
+
+def _given(options: object, *names: str) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name in names if (value := getattr(options, name, None)) is not None}
+
+
 def _recipe(options: Trained) -> Config:
     """The configuration file with what was changed on the command line."""
     from soundwhere.methods.catalogue import read_config
     from soundwhere.methods.scav.config import SCAVConfig
-
-    def given(*names: str) -> dict[str, Any]:
-        return {name: value for name in names if (value := getattr(options, name, None)) is not None}
 
     recipe = read_config(options.config)
     if not isinstance(recipe.method, SCAVConfig):
@@ -159,9 +246,9 @@ def _recipe(options: Trained) -> Config:
     root = options.root or recipe.data.root or (options.data if recipe.data.source != "synthetic" else None)
     return replace(
         recipe,
-        method=replace(recipe.method, **given("steps_one", "steps_two", "visual_weights")),
+        method=replace(recipe.method, **_given(options, "steps_one", "steps_two", "visual_weights")),
         data=replace(recipe.data, root=root, cache=options.cache or recipe.data.cache),
-        train=replace(recipe.train, **given("seed", "device")),
+        train=replace(recipe.train, **_given(options, "seed", "device")),
     )
 
 
