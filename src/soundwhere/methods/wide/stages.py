@@ -35,7 +35,7 @@ StageName = Literal["one", "two"]
 _SHARES: Final = (0.05, 0.35, 0.4, 0.2)  # of mixtures of stage 1 that hold no, one, two, three sounds
 _GAIN_DB: Final = (-8.0, 4.0)  # of a whole mixture
 _NOISE_DB: Final = (-30.0, 6.0)  # of what is heard where nothing sounds, against a sound
-_SHAPES: Final = 640  # frames that the head of shapes is fitted to: 280 made it as good as its teacher
+_SHAPES: Final = 320  # frames that the head of shapes is fitted to: 280 made it as good as its teacher
 _ABSENT: Final = 0.6  # share of scenes of stage 2 without a source of theirs that hear a sound of another scene
 
 
