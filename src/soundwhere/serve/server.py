@@ -1,7 +1,6 @@
 """The server behind the page for your own clips.
 
-Jobs, clips of the folder and files are asked for by numbers and names from lists that the server made. On this machine
-anyone may ask; from others only who followed the link with the key, which becomes a cookie no other site can use.
+Jobs, clips of the folder and files are asked for by numbers and names from lists that the server made.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
-from fastapi.responses import FileResponse, RedirectResponse, Response
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
 
 from soundwhere import __version__
-from soundwhere.errors import ConfigError, SoundwhereError
+from soundwhere.errors import SoundwhereError
 from soundwhere.inference.folder import list_files
 from soundwhere.media.container import VIDEO_SUFFIXES
 from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name, work_error
@@ -31,13 +30,13 @@ from soundwhere.serve.worker import make_worker
 from soundwhere.web.addresses import LOOPBACK, listen, page_addresses
 from soundwhere.web.application import Text, make_application
 from soundwhere.web.connections import make_server
+from soundwhere.web.door import add_door, admission, require_key, with_key
 from soundwhere.web.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 UPLOADS: Final = "/api/uploads"
-_COOKIE: Final = "soundwhere"
 _PAGE: Final = "index.html"  # of a result
 
 
@@ -78,34 +77,18 @@ def make_app(
         finally:
             runner.stop()
 
-    def admit(request: Request) -> None:
-        known = request.cookies.get(_COOKIE, "")
-        if key and request.scope["path"] != "/enter" and not secrets.compare_digest(known.encode(), key.encode()):
-            raise HTTPException(401, "Follow the link that the server printed when it started.")
-
     app = make_application(
         "soundwhere serve",
         "soundwhere.inference",
         "soundwhere.serve",
         lifespan=lifespan,
-        dependencies=[Depends(admit)],
+        dependencies=[Depends(admission(key))],
     )
-    if key:
-        _add_door(app, key)
+    add_door(app, key)
     _add_queue(app, jobs, runner, shelf, {"version": __version__, "limit_bytes": limit_bytes})
     _add_uploads(app, jobs, limit_bytes)
     _add_results(app, jobs)
     return Guard(app, frozenset() if key else LOOPBACK, frozenset({UPLOADS}))
-
-
-def _add_door(app: FastAPI, key: str) -> None:
-    @app.get("/enter")
-    def enter(given: Annotated[str, Query(alias="key")] = "") -> Response:
-        if not secrets.compare_digest(given.encode(), key.encode()):
-            raise HTTPException(401, "This link is not valid, or no longer valid.")
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
-        return answer
 
 
 def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, about: dict[str, Any]) -> None:
@@ -301,8 +284,7 @@ def serve(
     Raises:
         ConfigError: The port cannot be used, the model cannot be loaded, or others could come in without a key.
     """
-    if host not in LOOPBACK and not key:
-        raise ConfigError(f"On {host} others could reach your clips without a key.", "Leave out --host.")
+    require_key(host, key, "your clips")
     complaints: list[SoundwhereError] = []
 
     def useless(error: SoundwhereError) -> None:
@@ -312,8 +294,7 @@ def serve(
     listener = listen(host, port)
     runner = Runner(jobs, partial(make_worker, options), useless)
     server = make_server(make_app(jobs, runner, shelf, limit_bytes, key))
-    door = f"enter?key={key}" if key else ""
-    ready([address + door for address in page_addresses(host, listener.getsockname()[1])])
+    ready([with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])])
     server.run(sockets=[listener])
     if complaints:
         raise complaints[0]

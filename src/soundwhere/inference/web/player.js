@@ -308,9 +308,7 @@ window.soundwhere = window.soundwhere || {};
           context.rect(this.split * wide, 0, wide, high);
           context.clip();
         }
-        context.imageSmoothingEnabled = true;
-        context.imageSmoothingQuality = "high";
-        context.drawImage(this.heat.canvas, 0, 0, wide, high);
+        own.lay(context, this.heat.canvas, wide, high);
         context.restore();
       }
       this.rows.forEach(function (row, number) {
