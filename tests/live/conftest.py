@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 if TYPE_CHECKING:
@@ -20,7 +19,17 @@ class Server:
     """The server as a user starts it."""
 
     def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "soundwhere", "live", "--model", "scav-tiny", "--device", "cpu", "--no-browser"]
+        command = [
+            sys.executable,
+            "-m",
+            "soundwhere",
+            "live",
+            "--model",
+            "scav-tiny",
+            "--device",
+            "cpu",
+            "--no-browser",
+        ]
         self.process = subprocess.Popen(
             [*command, "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -49,15 +58,3 @@ def start_live() -> Iterator[Callable[..., Server]]:
     for server in running:
         if server.process.poll() is None:
             server.end()
-
-
-def write_y4m(path: Any, frames: list[np.ndarray], fps: int) -> None:
-    """RGB frames as YUV 4:2:0 in the plainest of formats, which Chromium's fake camera reads."""
-    import av
-
-    height, width = frames[0].shape[:2]
-    with path.open("wb") as file:
-        file.write(f"YUV4MPEG2 W{width} H{height} F{fps}:1 Ip A1:1 C420jpeg\n".encode())
-        for frame in frames:
-            planes = av.VideoFrame.from_ndarray(frame, format="rgb24").to_ndarray(format="yuv420p")
-            file.write(b"FRAME\n" + planes.tobytes())

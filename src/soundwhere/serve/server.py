@@ -11,7 +11,7 @@ import zipfile
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, HTTPException, Request

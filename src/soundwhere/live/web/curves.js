@@ -38,7 +38,7 @@
       var points = this.points, colour = this.colours[source];
       for (var i = 1; i < points.length; i++) {
         var a = points[i - 1], b = points[i];
-        if (b.time - a.time > 1) continue; // a pause
+        if (b.time - a.time > 3) continue; // a pause
         context.globalAlpha = b.sources[source].sounding ? 0.85 : 0.3;
         context.fillStyle = colour;
         context.beginPath();
