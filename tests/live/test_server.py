@@ -43,7 +43,7 @@ def localiser() -> Localiser:
 
 @pytest.fixture
 def client(localiser: Localiser) -> Iterator[TestClient]:
-    with TestClient(make_app(localiser, patience_s=1.0), base_url=BASE) as client:
+    with TestClient(make_app(localiser), base_url=BASE) as client:
         yield client
 
 
@@ -84,8 +84,10 @@ def test_frames_and_sound_go_in_and_answers_come_out(client: TestClient, localis
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"x" * 15, frame(1.0)[:-1], frame(1.0) + b"x", frame(math.nan), struct.pack("<IHHd", 1, 0, 9, 0.0)]
-    + [struct.pack("<IHHd", 3, 1, 1, 0.0), sound(0.0)[:-1], struct.pack("<IHHd", 1, 65535, 65535, 0.0)],
+    [
+        *(b"", b"x" * 15, frame(1.0)[:-1], frame(1.0) + b"x", frame(math.nan), sound(0.0)[:-1]),
+        *(struct.pack("<IHHd", *head) for head in ((1, 0, 9, 0.0), (3, 1, 1, 0.0), (1, 65535, 65535, 0.0))),
+    ],
 )
 def test_what_is_neither_frame_nor_sound_is_refused(content: bytes) -> None:
     with pytest.raises(MediaError, match="neither a frame nor sound"):
@@ -110,8 +112,12 @@ def test_nonsense_is_answered_in_words_and_the_stream_ends(client: TestClient, c
             live.receive_bytes()
 
 
-def test_who_says_nothing_is_closed(client: TestClient) -> None:
-    with client.websocket_connect(STREAM) as live, pytest.raises(WebSocketDisconnect):
+def test_who_says_nothing_is_closed(localiser: Localiser) -> None:
+    with (
+        TestClient(make_app(localiser, patience_s=0.2), base_url=BASE) as client,
+        client.websocket_connect(STREAM) as live,
+        pytest.raises(WebSocketDisconnect),
+    ):
         live.receive_bytes()
 
 

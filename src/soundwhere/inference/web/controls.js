@@ -107,11 +107,22 @@ window.soundwhere = window.soundwhere || {};
     return row;
   };
 
-  /** A source in the panel: switch, colour, place, and how surely it is found right now. */
+  /** Time spans in words, to a tenth of a second; the first few of many. */
+  own.spans = function (spans) {
+    var told = spans.slice(0, 4).map(function (span) { return own.clock(span[0], true) + "–" + own.clock(Math.max(span[1], span[0] + 0.1), true); });
+    return told.join(", ") + (spans.length > 4 ? " and " + (spans.length - 4) + " more" : "");
+  };
+
+  /** A source in the panel: switch, colour, a name to type, place, time spans, and how surely it is found right now. */
   own.sourceRow = function (source, layer, changed) {
-    var make = own.element, name = "Source " + source.number;
+    var make = own.element, usual = "Source " + source.number;
     var seconds = source.spans_s.reduce(function (sum, span) { return sum + span[1] - span[0]; }, 0);
     var heard = source.spans_s.length ? source.where + " · " + seconds.toFixed(1) + " s" : "not heard";
+    var name = make("input", {
+      type: "text", class: "name", maxlength: "40", placeholder: usual, "aria-label": "Name of source " + source.number, title: "Type a name",
+      spellcheck: "false", oninput: function () { changed({ name: name.value.trim() }); },
+      onkeydown: function (event) { if (event.key === "Enter" || event.key === "Escape") { name.blur(); event.stopPropagation(); } },
+    });
     var colour = make("input", {
       type: "color", value: layer.colour, "aria-label": "Colour of source " + source.number, title: "Choose a colour",
       oninput: function () { changed({ colour: colour.value }); },
@@ -123,7 +134,7 @@ window.soundwhere = window.soundwhere || {};
     var meter = make("i", {}), value = make("span", { class: "value" });
     var row = make("li", { class: "source", "data-source": source.number }, [
       colour,
-      make("div", { class: "about" }, [make("b", {}, [name]), make("span", {}, [heard])]),
+      make("div", { class: "about" }, [name, make("span", {}, [heard]), make("span", { class: "spans" }, [own.spans(source.spans_s)])]),
       toggle,
       make("div", { class: "meter", role: "img" }, [meter]),
       value,
@@ -141,6 +152,7 @@ window.soundwhere = window.soundwhere || {};
       colour.value = state.colour;
       toggle.checked = state.on;
       row.classList.toggle("off", !state.on);
+      if (document.activeElement !== name) name.value = state.name || "";
     };
     row.take(layer);
     return row;
