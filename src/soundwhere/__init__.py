@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from soundwhere.inference.live import Live
     from soundwhere.inference.localiser import Localiser, localise
     from soundwhere.inference.result import Result
     from soundwhere.methods.files import load_model
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # torch takes seconds to import: the names below are found when first used, so that `soundwhere --help` stays quick.
 _HOMES = {
+    "Live": "soundwhere.inference.live",
     "Localiser": "soundwhere.inference.localiser",
     "Result": "soundwhere.inference.result",
     "SCAV": "soundwhere.methods.scav.model",
@@ -27,7 +29,7 @@ _HOMES = {
     "localise": "soundwhere.inference.localiser",
 }
 
-__all__ = ["SCAV", "Localiser", "Result", "__version__", "load_model", "localise"]
+__all__ = ["SCAV", "Live", "Localiser", "Result", "__version__", "load_model", "localise"]
 
 
 def __getattr__(name: str) -> Any:

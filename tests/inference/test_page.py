@@ -18,11 +18,12 @@ from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.inference import page as pages
 from soundwhere.inference.browser_video import browser_video, playable
 from soundwhere.inference.footage import Footage
-from soundwhere.inference.geometry import upsample
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.page import write_page
-from soundwhere.inference.player import player_data, warm, waveform
+from soundwhere.inference.player import player_data, waveform
+from soundwhere.inference.writers import drawn_maps
 from soundwhere.media.audio import read_audio
+from soundwhere.media.draw import overlay
 from soundwhere.media.video import probe, read_frames
 
 if TYPE_CHECKING:
@@ -56,11 +57,9 @@ def unpacked(text: str) -> np.ndarray:
 def test_the_data_say_what_the_result_says(result: Result) -> None:
     data = player_data(result)
     maps = unpacked(data["maps"]).reshape(result.maps.shape)
-    low, high = (part(result.maps.astype(float), axis=(2, 3)) for part in (np.min, np.max))
-    for time, source in ((3, 0), (5, 1), (20, 0)):
-        middle = (low[time, source] + high[time, source]) / 2
-        upper = np.clip((result.maps[time, source] - middle) / max(high[time, source] - middle, 1e-6), 0, 1)
-        np.testing.assert_allclose(maps[time, source], upper, atol=0.01)
+    ranges = np.array(data["ranges"]).reshape(*result.maps.shape[:2], 2, 1, 1)
+    said = ranges[:, :, 0] + (ranges[:, :, 1] - ranges[:, :, 0]) * maps
+    np.testing.assert_allclose(said, result.maps, atol=0.003)
     assert data["title"] == "squares.mp4"
     for number, source in enumerate(data["sources"]):
         np.testing.assert_allclose(unpacked(source["confidence"]), result.confidence[:, number], atol=0.003)
@@ -166,14 +165,6 @@ def heat(page: Page) -> np.ndarray:
 @pytest.mark.browser
 def test_heat_lies_over_the_sources_and_goes_dark(shown: Page, result: Result) -> None:
     seek(shown, 1.0)
-    rows, columns, *maps = shown.evaluate(
-        """() => { const h = soundwhere.player.heat; h.paint(1.0, soundwhere.player.layers, 1);
-        return [h.down.count, h.across.count, ...h.fine.map(f => f.join())]; }"""
-    )
-    ours = np.array([text.split(",") for text in maps], float).reshape(2, rows, columns)
-    theirs = upsample(warm(result.grid(1.0)), (rows, columns), smooth=True)  # another bicubic kernel
-    assert np.abs(ours - theirs).max() < 0.12
-    assert np.abs(ours - theirs).mean() < 0.01
     drawn = heat(shown)
     height, width = drawn.shape[:2]
     red, blue = drawn[int(height * 0.4), int(width * 0.1)], drawn[int(height * 0.75), int(width * 0.9)]
@@ -183,6 +174,35 @@ def test_heat_lies_over_the_sources_and_goes_dark(shown: Page, result: Result) -
     assert (np.argmax(red[:3]), np.argmax(blue[:3])) in ((0, 2), (2, 0))
     seek(shown, 4.5)  # silence
     assert heat(shown).max() == 0
+
+
+@pytest.mark.browser
+def test_it_is_blended_as_the_video_is(shown: Page, result: Result) -> None:
+    """Over one colour, at the size of the clip, by canvas here and by `draw.overlay` there."""
+    height, width = result.size
+    heard = result.sounding.any(1)
+    ending = int(np.flatnonzero(heard[:-1] & ~heard[1:])[0])
+    fading = float(result.times[ending] + 0.3 * (result.times[ending + 1] - result.times[ending]))
+    plain = np.full((height, width, 3), (120, 90, 60), np.uint8)
+    for time_s in (1.0, 1.07, fading):  # an analysed frame, between two of them, and where heat fades
+        address = shown.evaluate(
+            """([time, width, height]) => {
+                const player = soundwhere.player, canvas = document.createElement("canvas");
+                canvas.width = width; canvas.height = height;
+                const context = canvas.getContext("2d");
+                context.fillStyle = "rgb(120, 90, 60)";
+                context.fillRect(0, 0, width, height);
+                player.heat.paint(time, player.layers, player.opacity);
+                soundwhere.lay(context, player.heat.canvas, width, height);
+                return canvas.toDataURL("image/png");
+            }""",
+            [time_s, width, height],
+        )
+        ours = np.asarray(Image.open(io.BytesIO(base64.b64decode(address.split(",")[1]))).convert("RGB")).astype(int)
+        theirs = overlay(plain, drawn_maps(result, time_s)).astype(int)
+        assert np.abs(theirs - plain).max() > 20  # there is heat at all
+        assert np.abs(ours - theirs).max() <= 6
+        assert np.abs(ours - theirs).mean() < 0.7
 
 
 @pytest.mark.browser

@@ -29,7 +29,7 @@ def make_fake(tell: Tell) -> Callable[[Any], dict[str, Any]]:
         (folder / "result" / "heatmaps").mkdir(parents=True)
         for file in ("result.json", "overlay.png", "index.html", "heatmaps/1.png"):
             (folder / "result" / file).write_text(file)
-        player = {"title": job.name, "plain": job.clip, "plain_start_s": 0.0}
+        player = {"schema": "soundwhere-player-2", "title": job.name, "plain": job.clip, "plain_start_s": 0.0}
         (folder / "player.json").write_text(json.dumps(player))
         return {"state": "done", "stage": ""}
 

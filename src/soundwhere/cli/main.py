@@ -29,6 +29,7 @@ COMMANDS = {
     "evaluate": "score a model beside the answers that need neither eyes nor ears",
     "analyse": "the paper's analyses: convergence, protocols, ablation, stage-one, calibration, theory",
     "serve": "a local page: drop a clip, watch, play it with its heat",
+    "live": "a local page: camera and microphone, heat as it happens",
     "annotate": "turn boxes into masks in the browser, alone or as a team",
     "benchmark": "build a mask benchmark: init, propose, export, verify, stats",
     "export": "write a model as an ONNX file for other programs",

@@ -77,6 +77,12 @@ def chunks(
             )
 
 
+def single(image: Image, sound: Waveform, size: tuple[int, int]) -> Chunk:
+    """One picture (H, W, 3) and one window of sound (66150,) that came together, as a chunk."""
+    picture = normalise(_resized(image, size)[None])
+    return Chunk([0.0], picture, [0], [0], {0: sound}, {0: level_db(sound)})
+
+
 def _resized(picture: Image, size: tuple[int, int]) -> Tensor:
     """As `media.image.resize` to within 1 of 255, several times as fast, shape (H, W, 3), uint8."""
     planes = torch.from_numpy(picture).permute(2, 0, 1)[None]

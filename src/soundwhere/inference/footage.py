@@ -75,6 +75,11 @@ class Footage:
         """
         info = probe(path)
         heard = info if audio is None else probe(audio)
+        if audio is None and not info.has_video and not info.has_audio:
+            raise MediaError(
+                f"{path} holds neither pictures nor sound that can be read.",
+                "Give a video that plays, such as an mp4, mov, mkv or webm, or a photo with --audio.",
+            )
         if audio is None:
             require_streams(info)
         elif not info.has_video:

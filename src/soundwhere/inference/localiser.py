@@ -11,12 +11,12 @@ import torch
 
 from soundwhere.distributed import initialise
 from soundwhere.inference.ahead import ahead, at_once, spread
-from soundwhere.inference.chunks import chunks
+from soundwhere.inference.chunks import chunks, single
+from soundwhere.inference.following import Follower
 from soundwhere.inference.footage import Footage
-from soundwhere.inference.result import Answer, Result
+from soundwhere.inference.result import Result
 from soundwhere.inference.runtimes import load
 from soundwhere.inference.settings import Settings
-from soundwhere.inference.tracking import Smoother, Tracker
 from soundwhere.media.image import network_size
 from soundwhere.methods.files import DEFAULT
 
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from soundwhere.inference.chunks import Chunk
+    from soundwhere.inference.result import Answer
     from soundwhere.inference.runtimes import Runtime
     from soundwhere.methods.method import Network
-    from soundwhere.types import Localisation
+    from soundwhere.types import Image, Localisation, Waveform
 
+    Floats = NDArray[np.float32]
     Windows = dict[int, tuple[Tensor, float]]  # of sound: what is heard and level in decibels, by number
 
 
@@ -137,23 +140,31 @@ class Localiser:
         ):
             yield from answers
 
+    def look(self, image: Image, sound: Waveform) -> tuple[Floats, Floats, Floats]:
+        """What the network answers for one picture and one window of sound, before sources are followed over time.
+
+        Args:
+            image: RGB, shape (H, W, 3), uint8.
+            sound: Shape (66150,).
+
+        Returns:
+            Maps (K, h, w) and confidences (K,), in [0, 1], and embeddings (K, D).
+        """
+        chunk, heard = self._hear(single(image, sound, self._network_size(*image.shape[:2])))
+        _, _, found = self._forward((chunk, [0.0], heard[0][0][None]))
+        maps, confidence, embeddings = _arrays(found)
+        return maps[0], confidence[0], embeddings[0]
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the network's own maps of a picture of this size."""
+        rows, columns = (side // self.model.stride_px for side in self._network_size(height, width))
+        return rows, columns
+
     def _answers(self, footage: Footage) -> Iterator[Answer]:
-        tracker, smoother = Tracker(), Smoother()
+        follower = Follower(self.settings)
         for chunk, levels, found in self.localisations(footage):
-            maps, confidence, embeddings = (
-                tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
-            )
-            for row, (time_s, level) in enumerate(zip(chunk.times_s, levels, strict=True)):
-                audible = level >= self.settings.least_level_db
-                sure = audible & (confidence[row] >= self.settings.least_confidence)
-                order = tracker.order(time_s, maps[row], embeddings[row], sure)
-                shown, surety = maps[row, order], confidence[row, order]
-                if not audible:
-                    smoother.forget()
-                elif self.settings.smooth:
-                    shown, surety = smoother.smooth(time_s, shown, surety)
-                sounding = audible & (surety >= self.settings.least_confidence)
-                yield Answer(time_s, shown, surety, sounding, level, footage.size)
+            for time_s, level, *answer in zip(chunk.times_s, levels, *_arrays(found), strict=True):
+                yield follower.follow(time_s, *answer, level, footage.size)
 
     @torch.inference_mode()
     def _hear(self, chunk: Chunk) -> tuple[Chunk, Windows]:
@@ -179,6 +190,14 @@ class Localiser:
     def _network_size(self, height: int, width: int) -> tuple[int, int]:
         side = self.model.config.frame_px
         return (side, side) if self.settings.squash else network_size(height, width, side, self.model.stride_px)
+
+
+def _arrays(found: Localisation) -> tuple[Floats, Floats, Floats]:
+    """Maps (B, K, h, w), confidences (B, K) and embeddings (B, K, D), float32."""
+    maps, confidence, embeddings = (
+        tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
+    )
+    return maps, confidence, embeddings
 
 
 def _with_sound(parts: Iterable[tuple[Chunk, Windows]]) -> Iterator[tuple[Chunk, list[float], Tensor]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.result import Result
 
-SCHEMA: Final = "soundwhere-player-1"
+SCHEMA: Final = "soundwhere-player-2"
 _COLUMNS = 1200  # of the waveform, about one per pixel
 
 
@@ -31,6 +31,7 @@ def player_data(result: Result) -> dict[str, Any]:
     footage, settings = result.footage, result.settings
     whole = footage.start_s == 0 and footage.end_s >= footage.info.duration_s
     part = "" if whole else f", {clock_span(footage.start_s, footage.end_s, ' to ')} of it"
+    stretched, lows, highs = _stretched(result.maps)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -47,10 +48,18 @@ def player_data(result: Result) -> dict[str, Any]:
         "least_confidence": settings.least_confidence,
         "times_s": np.asarray(result.times, np.float64).round(4).tolist(),
         "grid": [int(side) for side in result.maps.shape[-2:]],
-        "maps": _packed(warm(result.maps)),
+        "maps": _packed(stretched),
+        "ranges": [[round(float(low), 5), round(float(high), 5)] for low, high in zip(lows, highs, strict=True)],
         "waveform": _packed(waveform(footage)),
         "sources": [_source(result, source) for source in range(result.sources)],
     }
+
+
+def _stretched(maps: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Maps (T, K, h, w), each over all of [0, 1], so that a byte tells its values finely, and their ranges (T K,)."""
+    maps = np.asarray(maps, np.float32)
+    low, high = maps.min((-2, -1), keepdims=True), maps.max((-2, -1), keepdims=True)
+    return (maps - low) / np.maximum(high - low, 1e-6), low.ravel(), high.ravel()
 
 
 def warm(maps: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +52,9 @@ class Job:
         total: ... of how much.
         error: What went wrong.
         remedy: What to do about it.
+        audio: Where its sound is, if that is another file.
+        batch: What clips that were chosen together have in common.
+        options: What was chosen for it: any of `model`, `fps` and `sources` of `Localiser`.
     """
 
     id: str
@@ -64,6 +67,9 @@ class Job:
     total: int = 0
     error: str = ""
     remedy: str = ""
+    audio: str = ""
+    batch: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 class Jobs:
@@ -103,22 +109,48 @@ class Jobs:
         """A folder for an upload that is on its way; it becomes a job with `add`, or vanishes with the next start."""
         return _make(self._root / f".{secrets.token_hex(8)}")
 
-    def add(self, name: str, clip: Path, folder: Path | None = None) -> Job:
+    def keep_part(self, folder: Path) -> str:
+        """Keep an upload that is half of a clip, such as the sound of a photo; the number `take_part` knows it by."""
+        return folder.name.removeprefix(".")
+
+    def take_part(self, number: str, folder: Path) -> Path:
+        """Move what was kept into the folder of another upload; where it is then."""
+        kept = self._root / f".{number}"
+        parts = list(kept.iterdir()) if _ID.fullmatch(number) and kept.is_dir() else []
+        if len(parts) != 1:
+            raise MissingError("The sound that belongs to this photo is no longer here.", "Choose both files again.")
+        moved = parts[0].replace(folder / f"sound{parts[0].suffix}")
+        kept.rmdir()
+        return moved
+
+    def add(
+        self,
+        name: str,
+        clip: Path,
+        folder: Path | None = None,
+        audio: Path | None = None,
+        batch: str = "",
+        options: dict[str, Any] | None = None,
+    ) -> Job:
         """Put a clip at the end of the queue.
 
         Args:
             name: What people call it.
             clip: Where it is.
             folder: What `begin_upload` gave, if the clip is in it; it is gone afterwards in any case.
+            audio: The file with its sound, in the same folder.
+            batch: What clips that were chosen together have in common.
+            options: What was chosen for it.
 
         Raises:
             OutputError: The job cannot be written down, and was not taken.
         """
-        job = Job(secrets.token_hex(8), name, str(clip.absolute()), time.time())
+        job = Job(secrets.token_hex(8), name, str(clip.absolute()), time.time(), batch=batch, options=options or {})
         try:
             if folder is not None:
                 folder.replace(self.folder(job))
-                job = replace(job, clip=str((self.folder(job) / clip.name).absolute()))
+                home = self.folder(job).absolute()
+                job = replace(job, clip=str(home / clip.name), audio=str(home / audio.name) if audio else "")
             self._write(job)
         except (OSError, OutputError) as error:
             for left in (folder, self.folder(job)):
@@ -161,6 +193,24 @@ class Jobs:
         job = self.get(number)
         self.update(number, state="cancelled", stage="")
         return self.get(job.id)
+
+    def retry(self, number: str) -> Job:
+        """Put a job that is over at the end of the queue again; one that is not stays as it is."""
+        job = self.get(number)
+        with self._changed:
+            if job.state not in ACTIVE:
+                fresh = {"state": "waiting", "stage": "", "done": 0, "total": 0, "error": "", "remedy": ""}
+                job = replace(job, created_s=time.time(), **fresh)
+                self._write(job)
+                self._jobs[number] = job
+                self._changed.notify_all()
+        return job
+
+    def shown(self) -> list[Job]:
+        """All jobs, the latest first; those that were chosen together in the order they were chosen in."""
+        ordered = self.all()
+        latest = {job.batch or job.id: job.created_s for job in ordered}
+        return sorted(ordered, key=lambda job: -latest[job.batch or job.id])
 
     def remove(self, number: str) -> None:
         """Forget a job and all that was found; a clip that was not uploaded stays where it is."""
@@ -208,8 +258,9 @@ def _read(folder: Path) -> Job | None:
         return None
     try:
         stored = json.loads((folder / "job.json").read_bytes())  # our own words: a path may hold what is not text
-        job = Job(**{field.name: stored[field.name] for field in fields(Job)})
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        known = {each.name for each in fields(Job)}
+        job = Job(**{name: value for name, value in stored.items() if name in known})
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return None
     return job if job.id == folder.name else None
 

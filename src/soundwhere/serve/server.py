@@ -1,7 +1,6 @@
 """The server behind the page for your own clips.
 
-Jobs, clips of the folder and files are asked for by numbers and names from lists that the server made. On this machine
-anyone may ask; from others only who followed the link with the key, which becomes a cookie no other site can use.
+Jobs, clips of the folder and files are asked for by numbers and names from lists that the server made.
 """
 
 from __future__ import annotations
@@ -11,40 +10,86 @@ import secrets
 import zipfile
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
-from fastapi.responses import FileResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
 
 from soundwhere import __version__
-from soundwhere.errors import ConfigError, SoundwhereError
+from soundwhere.errors import SoundwhereError
 from soundwhere.inference.folder import list_files
+from soundwhere.inference.player import SCHEMA
+from soundwhere.inference.settings import MOST_SOURCES
 from soundwhere.media.container import VIDEO_SUFFIXES
+from soundwhere.media.image import IMAGE_SUFFIXES
 from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name, work_error
 from soundwhere.serve.runner import Runner
 from soundwhere.serve.worker import make_worker
 from soundwhere.web.addresses import LOOPBACK, listen, page_addresses
 from soundwhere.web.application import Text, make_application
 from soundwhere.web.connections import make_server
+from soundwhere.web.door import add_door, admission, require_key, with_key
 from soundwhere.web.guard import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Collection
 
 UPLOADS: Final = "/api/uploads"
-_COOKIE: Final = "soundwhere"
+MODELS: Final = tuple(
+    sorted(
+        Path(file.name).stem
+        for file in (resources.files("soundwhere") / "weights").iterdir()
+        if file.name.endswith(".safetensors")
+    )
+)
+"""What may be chosen on the page: those that ship."""
 _PAGE: Final = "index.html"  # of a result
 
 
-class Pick(BaseModel):
+class Chosen(BaseModel):
+    """How a clip is to be localised; what is left out is as the server was started."""
+
+    model: Text | None = Field(None, max_length=200)
+    fps: float | None = Field(None, ge=0.1, le=60)
+    sources: int | None = Field(None, ge=1, le=MOST_SOURCES)
+
+    def options(self, models: Collection[str]) -> dict[str, Any]:
+        """As keywords of `Localiser`.
+
+        Raises:
+            MissingError: The model is not one of those that may be chosen.
+        """
+        if self.model is not None and self.model not in models:
+            raise MissingError("There is no such model here.", "Reload the page.")
+        return self.model_dump(include={"model", "fps", "sources"}, exclude_none=True)
+
+
+class Pick(Chosen):
     """A clip of the folder, by its number."""
 
     clip: Text = Field(max_length=16)
+
+
+class Upload(Chosen):
+    """What is said about an upload.
+
+    Attributes:
+        name: What people call it.
+        batch: What files that were chosen together have in common.
+        half: Whether it is the sound of a photo that follows.
+        sound: What the answer to that was, if this is the photo.
+    """
+
+    name: Text
+    batch: Text = Field("", max_length=32)
+    half: bool = False
+    sound: Text = Field("", max_length=16)
 
 
 class TooLargeError(SoundwhereError):
@@ -78,34 +123,18 @@ def make_app(
         finally:
             runner.stop()
 
-    def admit(request: Request) -> None:
-        known = request.cookies.get(_COOKIE, "")
-        if key and request.scope["path"] != "/enter" and not secrets.compare_digest(known.encode(), key.encode()):
-            raise HTTPException(401, "Follow the link that the server printed when it started.")
-
     app = make_application(
         "soundwhere serve",
         "soundwhere.inference",
         "soundwhere.serve",
         lifespan=lifespan,
-        dependencies=[Depends(admit)],
+        dependencies=[Depends(admission(key))],
     )
-    if key:
-        _add_door(app, key)
-    _add_queue(app, jobs, runner, shelf, {"version": __version__, "limit_bytes": limit_bytes})
+    add_door(app, key)
+    _add_queue(app, jobs, runner, shelf, {"version": __version__, "limit_bytes": limit_bytes, "models": MODELS})
     _add_uploads(app, jobs, limit_bytes)
     _add_results(app, jobs)
     return Guard(app, frozenset() if key else LOOPBACK, frozenset({UPLOADS}))
-
-
-def _add_door(app: FastAPI, key: str) -> None:
-    @app.get("/enter")
-    def enter(given: Annotated[str, Query(alias="key")] = "") -> Response:
-        if not secrets.compare_digest(given.encode(), key.encode()):
-            raise HTTPException(401, "This link is not valid, or no longer valid.")
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
-        return answer
 
 
 def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, about: dict[str, Any]) -> None:
@@ -123,7 +152,7 @@ def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, ab
 
     @app.get("/api/jobs")
     def listed() -> list[dict[str, Any]]:
-        return [view(jobs, job) for job in reversed(jobs.all())]
+        return [view(jobs, job) for job in jobs.shown()]
 
     @app.get("/api/jobs/{number}")
     def one(number: str) -> dict[str, Any]:
@@ -134,12 +163,16 @@ def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, ab
         if shelf is None:
             raise MissingError("There is no folder to pick from.", "Start with: soundwhere serve FOLDER")
         path = shelf.find(picked.clip)
-        return view(jobs, jobs.add(plain_name(path.name), path))
+        return view(jobs, jobs.add(plain_name(path.name), path, options=picked.options(MODELS)))
 
     @app.post("/api/jobs/{number}/cancel")
     def cancel(number: str) -> dict[str, Any]:
         runner.cancel(number)
         return view(jobs, jobs.get(number))
+
+    @app.post("/api/jobs/{number}/retry")
+    def retry(number: str) -> dict[str, Any]:
+        return view(jobs, jobs.retry(number))
 
     @app.delete("/api/jobs/{number}")
     def remove(number: str) -> dict[str, bool]:
@@ -150,20 +183,27 @@ def _add_queue(app: FastAPI, jobs: Jobs, runner: Runner, shelf: Shelf | None, ab
 
 def _add_uploads(app: FastAPI, jobs: Jobs, limit_bytes: int) -> None:
     @app.post(UPLOADS)
-    async def upload(request: Request, name: str) -> dict[str, Any]:
+    async def upload(request: Request, about: Annotated[Upload, Query()]) -> dict[str, Any]:
         if int(request.headers.get("content-length", "0")) > limit_bytes:
             raise _too_large(limit_bytes)
+        options = about.options(MODELS)
         folder = jobs.begin_upload()
+        kept = False
         try:
-            clip = folder / f"clip{_suffix(name)}"
+            clip = folder / f"clip{_suffix(about.name)}"
             await _receive(request, clip, limit_bytes)
-            return view(jobs, jobs.add(plain_name(name), clip, folder))
+            if about.half:
+                kept = True
+                return {"sound": jobs.keep_part(folder)}
+            audio = jobs.take_part(about.sound, folder) if about.sound else None
+            return view(jobs, jobs.add(plain_name(about.name), clip, folder, audio, about.batch, options))
         except ClientDisconnect as error:  # somebody thought better of it
             raise HTTPException(400, "The upload was interrupted.") from error
         except OSError as error:
             raise work_error(folder, error) from error
         finally:
-            _discard(folder)
+            if not kept:
+                _discard(folder)
 
 
 async def _receive(request: Request, path: Path, limit_bytes: int) -> None:
@@ -190,9 +230,11 @@ def _add_results(app: FastAPI, jobs: Jobs) -> None:
         job, _, _ = finished(number)
         try:
             data: dict[str, Any] = json.loads((jobs.folder(job) / PLAYER).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            if data["schema"] != SCHEMA:
+                raise ValueError(data["schema"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise MissingError(
-                f"The result of {job.name} is damaged.", "Remove it and localise the clip again."
+                f"The result of {job.name} is damaged, or an earlier version wrote it.", "Try the clip again."
             ) from error
         return data
 
@@ -239,7 +281,7 @@ def _add_results(app: FastAPI, jobs: Jobs) -> None:
 
 def view(jobs: Jobs, job: Job) -> dict[str, Any]:
     """What the page is told about a job: nothing about where it is."""
-    told = ("id", "name", "created_s", "state", "stage", "done", "total", "error", "remedy")
+    told = ("id", "name", "created_s", "state", "stage", "done", "total", "error", "remedy", "options")
     return {**{name: getattr(job, name) for name in told}, "before": jobs.place(job) if job.state == "waiting" else 0}
 
 
@@ -255,9 +297,9 @@ def _too_large(limit_bytes: int) -> TooLargeError:
 
 
 def _suffix(name: str) -> str:
-    """The ending of a name if it is that of a video; the decoders look at the content anyway."""
+    """The ending of a name if it is that of a video or a photo; the decoders look at the content anyway."""
     suffix = Path(plain_name(name)).suffix.lower()
-    return suffix if suffix in VIDEO_SUFFIXES else ""
+    return suffix if suffix in VIDEO_SUFFIXES | IMAGE_SUFFIXES else ""
 
 
 def _printable(name: str) -> str:
@@ -301,8 +343,7 @@ def serve(
     Raises:
         ConfigError: The port cannot be used, the model cannot be loaded, or others could come in without a key.
     """
-    if host not in LOOPBACK and not key:
-        raise ConfigError(f"On {host} others could reach your clips without a key.", "Leave out --host.")
+    require_key(host, key, "your clips")
     complaints: list[SoundwhereError] = []
 
     def useless(error: SoundwhereError) -> None:
@@ -312,8 +353,7 @@ def serve(
     listener = listen(host, port)
     runner = Runner(jobs, partial(make_worker, options), useless)
     server = make_server(make_app(jobs, runner, shelf, limit_bytes, key))
-    door = f"enter?key={key}" if key else ""
-    ready([address + door for address in page_addresses(host, listener.getsockname()[1])])
+    ready([with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])])
     server.run(sockets=[listener])
     if complaints:
         raise complaints[0]

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import json
 import time
-from functools import partial
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from soundwhere.errors import SoundwhereError
+from soundwhere.errors import MediaError, SoundwhereError
 from soundwhere.files import write_text
 from soundwhere.inference.browser_video import browser_video
 from soundwhere.inference.folder import finished_folder
 from soundwhere.inference.formats import FILES
 from soundwhere.inference.page import put_page
 from soundwhere.inference.player import player_data
-from soundwhere.serve.jobs import PLAYER, RESULT, Job
+from soundwhere.serve.jobs import PLAYER, RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
+    from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.pool import Tell
+    from soundwhere.serve.jobs import Job
 
+_KEPT = 2  # models that stay loaded
 _PROGRESS_S = 0.1  # between news of progress
 
 
@@ -42,16 +45,21 @@ def make_worker(options: dict[str, Any], tell: Tell) -> Callable[[tuple[Job, Pat
     """
     from soundwhere.inference.localiser import Localiser
 
-    localiser = Localiser(**options)
-    tell({"model": localiser.model.config.name})
-    return partial(attempt, localiser, tell)
+    @lru_cache(_KEPT)
+    def load(chosen: str) -> Localiser:
+        asked = json.loads(chosen)
+        given = {name: value for name, value in options.items() if name != "runtime" or "model" not in asked}
+        return Localiser(**{**given, **asked})
+
+    tell({"model": load("{}").model.config.name})
+    return partial(attempt, lambda job: load(json.dumps(job.options, sort_keys=True)), tell)
 
 
-def attempt(localiser: Localiser, tell: Tell, order: tuple[Job, Path]) -> dict[str, Any]:
+def attempt(load: Callable[[Job], Localiser], tell: Tell, order: tuple[Job, Path]) -> dict[str, Any]:
     """Do a job; what goes wrong is noted about it."""
     job, folder = order
     try:
-        localise_job(localiser, Path(job.clip), folder, job.name, tell)
+        localise_job(load(job), job, folder, tell)
         return {"state": "done", "stage": ""}
     except SoundwhereError as error:
         message, remedy = (text.replace(job.clip, job.name) for text in (error.message, error.remedy))
@@ -61,20 +69,18 @@ def attempt(localiser: Localiser, tell: Tell, order: tuple[Job, Path]) -> dict[s
     return {"state": "failed", "stage": "", "error": message, "remedy": remedy}
 
 
-def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell: Tell) -> None:
+def localise_job(localiser: Localiser, job: Job, folder: Path, tell: Tell) -> None:
     """Localise a clip and write every format to `result/` in a job's folder, then `player.json` for the page.
 
     Args:
         localiser: The model.
-        clip: The clip.
+        job: What is asked for.
         folder: The job's folder.
-        name: What people call the clip.
         tell: Takes the news.
     """
-    from soundwhere.inference.footage import Footage
     from soundwhere.inference.writers import write_formats
 
-    footage = Footage.open(clip, name=name)
+    footage = open_clip(job)
     result = localiser.localise_footage(footage, _Progress(tell, "localising"))
     data, plain = player_data(result), browser_video(footage, folder)
     with finished_folder(folder / RESULT, overwrite=True) as temporary:
@@ -83,6 +89,24 @@ def localise_job(localiser: Localiser, clip: Path, folder: Path, name: str, tell
         put_page(data, plain, temporary)
     shown = {**data, "plain": str(plain.path), "plain_start_s": plain.start_s}
     write_text(folder / PLAYER, json.dumps(shown, allow_nan=False))  # in ASCII: a path may hold what is not text
+
+
+def open_clip(job: Job) -> Footage:
+    """The clip of a job; what is missing is said as somebody in front of the page can mend it."""
+    from soundwhere.inference.footage import Footage
+    from soundwhere.media.video import probe
+
+    if job.audio:
+        return Footage.open(job.clip, job.audio, name=job.name)
+    info = probe(job.clip)
+    if info.has_video and not info.has_audio:
+        raise MediaError(
+            f"{job.name} has a picture but no sound track.",
+            "Localisation needs both: choose a photo and a recording together, or a video with sound.",
+        )
+    if info.has_audio and not info.has_video:
+        raise MediaError(f"{job.name} is a sound without a picture.", "Choose it together with a photo.")
+    return Footage.open(job.clip, name=job.name)
 
 
 class _Progress:

@@ -62,7 +62,18 @@ class Connection(H11Protocol):
             self.transport.abort()  # not `close`, which waits for a client that does not read either
 
 
-def make_server(app: Guard, protocol: type[Connection] = Connection) -> uvicorn.Server:
-    """A server for an application; its `run(sockets=[listener])` serves until Ctrl-C, SIGTERM or `should_exit`."""
-    options: dict[str, Any] = {"http": protocol, "ws": "none"}  # nothing here speaks WebSocket
-    return uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3, **options))
+def make_server(
+    app: Guard, protocol: type[Connection] = Connection, message_bytes: int = 0, **options: Any
+) -> uvicorn.Server:
+    """A server for an application; its `run(sockets=[listener])` serves until Ctrl-C, SIGTERM or `should_exit`.
+
+    Args:
+        app: What answers.
+        protocol: How connections are treated.
+        message_bytes: Size of the largest message of a WebSocket; 0 where nothing speaks WebSocket.
+        **options: Passed on to uvicorn.
+    """
+    options |= {"ws": "websockets-sansio" if message_bytes else "none", "ws_max_size": message_bytes}
+    options |= {"ws_per_message_deflate": False, "ws_ping_interval": protocol.patience_s}
+    options |= {"ws_ping_timeout": protocol.patience_s, "timeout_graceful_shutdown": 3}
+    return uvicorn.Server(uvicorn.Config(app, http=protocol, log_level="warning", **options))

@@ -50,13 +50,15 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it here."""
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
             return
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
         streamed = scope["path"] in self._streamed
         refusal = self._refusal(headers, streamed)
+        if scope["type"] == "websocket":  # its messages are limited by the server, see `make_server`
+            await (self._app(scope, receive, send) if refusal is None else send({"type": "websocket.close"}))
+            return
         if refusal is not None:
             await _answer(send, *refusal)
             return

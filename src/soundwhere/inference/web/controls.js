@@ -12,6 +12,8 @@ window.soundwhere = window.soundwhere || {};
     mute: "M4 9.500v5h3.500L12 19V5L7.500 9.500zM20.500 9.900l-1.400-1.400-2.100 2.100-2.100-2.100-1.400 1.400 2.100 2.100-2.100 2.100 1.400 1.400 2.100-2.100 2.100 2.100 1.400-1.400-2.100-2.100z",
     loop: "M7 7h9V4l5 4.500L16 13v-3H9v4H6V8a1 1 0 0 1 1-1zM17 17H8v3l-5-4.500L8 11v3h7v-4h3v6a1 1 0 0 1-1 1z",
     full: "M4 4h6v2.500H6.500V10H4zM14 4h6v6h-2.500V6.500H14zM4 14h2.500v3.500H10V20H4zM17.500 14H20v6h-6v-2.500h3.500z",
+    camera: "M9 4.500 7.500 6.500H4.500A1.500 1.500 0 0 0 3 8v10a1.500 1.500 0 0 0 1.500 1.500h15A1.500 1.500 0 0 0 21 18V8a1.500 1.500 0 0 0-1.500-1.500h-3L15 4.500zM12 9a4 4 0 1 1 0 8 4 4 0 0 1 0-8z",
+    film: "M11 4h2v8.500l3-3 1.400 1.400L12 16.300l-5.400-5.400L8 9.500l3 3zM5 18h14v2H5z",
     help: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zm1 14.500h-2v-2h2zm1.600-6.300c-.9.900-1.600 1.300-1.600 2.800h-2c0-2.200.9-3 1.700-3.800.7-.6 1.100-1 1.100-1.700a1.800 1.800 0 0 0-3.600 0H8.200a3.800 3.800 0 0 1 7.600 0c0 1.200-.6 2-1.200 2.700z",
   };
 
@@ -105,11 +107,22 @@ window.soundwhere = window.soundwhere || {};
     return row;
   };
 
-  /** A source in the panel: switch, colour, place, and how surely it is found right now. */
+  /** Time spans in words, to a tenth of a second; the first few of many. */
+  own.spans = function (spans) {
+    var told = spans.slice(0, 4).map(function (span) { return own.clock(span[0], true) + "–" + own.clock(Math.max(span[1], span[0] + 0.1), true); });
+    return told.join(", ") + (spans.length > 4 ? " and " + (spans.length - 4) + " more" : "");
+  };
+
+  /** A source in the panel: switch, colour, a name to type, place, time spans, and how surely it is found right now. */
   own.sourceRow = function (source, layer, changed) {
-    var make = own.element, name = "Source " + source.number;
+    var make = own.element, usual = "Source " + source.number;
     var seconds = source.spans_s.reduce(function (sum, span) { return sum + span[1] - span[0]; }, 0);
     var heard = source.spans_s.length ? source.where + " · " + seconds.toFixed(1) + " s" : "not heard";
+    var name = make("input", {
+      type: "text", class: "name", maxlength: "40", placeholder: usual, "aria-label": "Name of source " + source.number, title: "Type a name",
+      spellcheck: "false", oninput: function () { changed({ name: name.value.trim() }); },
+      onkeydown: function (event) { if (event.key === "Enter" || event.key === "Escape") { name.blur(); event.stopPropagation(); } },
+    });
     var colour = make("input", {
       type: "color", value: layer.colour, "aria-label": "Colour of source " + source.number, title: "Choose a colour",
       oninput: function () { changed({ colour: colour.value }); },
@@ -121,7 +134,7 @@ window.soundwhere = window.soundwhere || {};
     var meter = make("i", {}), value = make("span", { class: "value" });
     var row = make("li", { class: "source", "data-source": source.number }, [
       colour,
-      make("div", { class: "about" }, [make("b", {}, [name]), make("span", {}, [heard])]),
+      make("div", { class: "about" }, [name, make("span", {}, [heard]), make("span", { class: "spans" }, [own.spans(source.spans_s)])]),
       toggle,
       make("div", { class: "meter", role: "img" }, [meter]),
       value,
@@ -139,6 +152,7 @@ window.soundwhere = window.soundwhere || {};
       colour.value = state.colour;
       toggle.checked = state.on;
       row.classList.toggle("off", !state.on);
+      if (document.activeElement !== name) name.value = state.name || "";
     };
     row.take(layer);
     return row;

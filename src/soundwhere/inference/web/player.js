@@ -10,8 +10,9 @@ window.soundwhere = window.soundwhere || {};
       this.root = root;
       this.data = data;
       this.heat = new own.Heat(data);
-      this.layers = data.sources.map(function (source) {
-        return { on: true, colour: source.colour, rgb: own.rgb(source.colour) };
+      var names = this.storedNames();
+      this.layers = data.sources.map(function (source, number) {
+        return { on: true, colour: source.colour, rgb: own.rgb(source.colour), name: String(names[number] || "") };
       });
       this.view = "heat";
       this.opacity = OPACITY;
@@ -243,7 +244,27 @@ window.soundwhere = window.soundwhere || {};
       layer.rgb = own.rgb(layer.colour);
       this.root.style.setProperty("--source-" + this.data.sources[number].number, layer.colour);
       this.rows[number].take(layer);
+      this.timeline.name(number, layer.name || "Source " + this.data.sources[number].number);
+      if ("name" in what) this.storeNames();
       this.wake();
+    }
+
+    /** Names that were typed stay with the browser, for each clip its own. */
+    get place() { return "soundwhere-names " + (this.data.video.start_s || 0) + " " + this.data.title + " " + this.data.facts; }
+
+    storedNames() {
+      try {
+        var names = JSON.parse(localStorage.getItem(this.place));
+        return Array.isArray(names) ? names : [];
+      } catch (error) {
+        return []; // a browser that keeps nothing
+      }
+    }
+
+    storeNames() {
+      try {
+        localStorage.setItem(this.place, JSON.stringify(this.layers.map(function (layer) { return layer.name; })));
+      } catch (error) { /* likewise */ }
     }
 
     showPlaying() {
@@ -260,6 +281,7 @@ window.soundwhere = window.soundwhere || {};
     fullscreen() {
       if (document.fullscreenElement) document.exitFullscreen();
       else if (this.root.requestFullscreen) this.root.requestFullscreen();
+      else if (this.video.webkitEnterFullscreen) this.video.webkitEnterFullscreen(); // a phone that knows it for videos only
     }
 
     // Drawing
@@ -308,9 +330,7 @@ window.soundwhere = window.soundwhere || {};
           context.rect(this.split * wide, 0, wide, high);
           context.clip();
         }
-        context.imageSmoothingEnabled = true;
-        context.imageSmoothingQuality = "high";
-        context.drawImage(this.heat.canvas, 0, 0, wide, high);
+        own.lay(context, this.heat.canvas, wide, high);
         context.restore();
       }
       this.rows.forEach(function (row, number) {

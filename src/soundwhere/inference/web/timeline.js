@@ -35,6 +35,7 @@ window.soundwhere = window.soundwhere || {};
       var names = data.sources.map(function (source) {
         return make("div", { class: "lane-name", style: { "--colour": "var(--source-" + source.number + ")" } }, ["Source " + source.number]);
       });
+      this.names = names;
       this.canvas = make("canvas", { "aria-hidden": "true" });
       this.bubble = make("div", { class: "bubble", hidden: true });
       this.ghost = make("div", { class: "ghost", hidden: true });
@@ -46,6 +47,11 @@ window.soundwhere = window.soundwhere || {};
       this.height = WAVE + data.sources.length * (LANE + GAP) + AXIS;
       this.track.style.height = this.height + "px";
       this.listen();
+    }
+
+    /** Call a source something. */
+    name(source, words) {
+      this.names[source].textContent = words;
     }
 
     listen() {

@@ -78,8 +78,12 @@
 
   function going(job) { return ["uploading", "waiting", "working"].includes(job.state); }
 
+  /** What can be tried again: a job that is over without a result, an upload that failed. */
+  function over(job) { return job.state === "failed" || job.state === "cancelled"; }
+
   function fill(rail, bar, job) {
     var part = share(job);
+    if (part === null) rail.removeAttribute("aria-valuenow"); else rail.setAttribute("aria-valuenow", String(Math.round(100 * part)));
     rail.hidden = !going(job);
     rail.classList.toggle("unsure", part === null && job.state === "working");
     bar.style.width = part === null ? "" : 100 * part + "%";
@@ -94,6 +98,8 @@
     at("doing-remedy").hidden = !job.remedy;
     at("doing-act").textContent = going(job) ? "Cancel" : "Remove";
     at("doing-act").onclick = function () { end(job); };
+    at("doing-again").hidden = !over(job);
+    at("doing-again").onclick = function () { again(job); };
     at("doing-rail").style.setProperty("--whole", at("doing-rail").clientWidth + "px");
     fill(at("doing-rail"), at("doing-bar"), job);
   }
@@ -114,16 +120,29 @@
     await refresh();
   }
 
+  async function again(job) {
+    try {
+      if (uploads.includes(job)) {
+        uploads.splice(uploads.indexOf(job), 1);
+        queue(job.files, job.batch, open() === job.id);
+      } else await server.retry(job.id);
+    } catch (error) {
+      alert(error.message);
+    }
+    await refresh();
+  }
+
   // All clips
 
   function card(job) {
     var done = job.state === "done";
     var picture = make("div", { class: "picture" }, done ? [make("img", { src: "/api/jobs/" + job.id + "/picture", alt: "", loading: "lazy" })] : []);
     var state = make("span", { class: "state" }), remedy = make("p", { class: "remedy" });
-    var bar = make("i"), rail = make("div", { class: "rail" }, [bar]), button = make("button", { type: "button", class: "end" }, ["×"]);
+    var bar = make("i"), rail = make("div", { class: "rail", role: "progressbar", "aria-label": "How far " + job.name + " is", "aria-valuemin": "0", "aria-valuemax": "100" }, [bar]), button = make("button", { type: "button", class: "end" }, ["×"]);
+    var retry = make("button", { type: "button", class: "plain-button again" }, ["Try again"]);
     var item = make("li", { "data-id": job.id }, [
       picture,
-      make("div", { class: "words" }, [make("b", {}, [make("a", { href: "#" + job.id, title: job.name }, [job.name])]), state, remedy]),
+      make("div", { class: "words" }, [make("b", {}, [make("a", { href: "#" + job.id, title: job.name }, [job.name])]), state, remedy, retry]),
       button, rail,
     ]);
     item.show = function (now) {
@@ -135,6 +154,9 @@
       button.setAttribute("aria-label", label);
       button.title = label;
       button.onclick = function () { end(now); };
+      retry.hidden = !over(now);
+      retry.setAttribute("aria-label", "Try " + now.name + " again");
+      retry.onclick = function () { again(now); };
       fill(rail, bar, now);
     };
     return item;
@@ -167,33 +189,72 @@
 
   // Clips come in
 
+  /** What was chosen about how clips are localised; nothing where it is as usual. */
+  function options() {
+    var all = { model: at("set-model").value, fps: at("set-fps").valueAsNumber || "", sources: at("set-sources").value }, given = {};
+    Object.keys(all).forEach(function (name) { if (all[name]) given[name] = all[name]; });
+    return given;
+  }
+
+  function showOptions() {
+    var given = options(), parts = [];
+    if (given.model) parts.push(given.model);
+    if (given.fps) parts.push(given.fps + " frames a second");
+    if (given.sources) parts.push(given.sources + (given.sources > 1 ? " sources" : " source"));
+    at("chosen").textContent = parts.join(", ") || "as usual";
+  }
+
   async function pick(clip) {
     try {
-      location.hash = (await server.pick(clip.id)).id;
+      location.hash = (await server.pick(clip.id, options())).id;
     } catch (error) {
       alert(error.message + "\n" + error.remedy);
     }
     refresh();
   }
 
+  function is(file, kind) { return file.type.startsWith(kind + "/"); }
+
+  /** Files that were chosen together: photos and sounds go in pairs, everything else for itself, all in their order. */
   function take(files) {
-    var alone = files.length === 1;
-    Array.from(files).forEach(function (file) { send(file, alone); });
+    var all = Array.from(files), sounds = all.filter(function (file) { return is(file, "audio"); });
+    var photos = all.filter(function (file) { return is(file, "image") && file.type !== "image/gif"; }), pairs = photos.length === sounds.length;
+    var clips = all.filter(function (file) { return !pairs || !sounds.includes(file); }).map(function (file) {
+      return pairs && photos.includes(file) ? [file, sounds[photos.indexOf(file)]] : [file];
+    });
+    var batch = String(crypto.getRandomValues(new Uint32Array(1))[0]);
+    clips.forEach(function (clip) { queue(clip, batch, clips.length === 1); });
   }
 
-  async function send(file, alone) {
-    var upload = { id: "upload-" + crypto.getRandomValues(new Uint32Array(1))[0], name: file.name, state: "uploading", done: 0, total: file.size };
-    uploads.unshift(upload);
-    try {
-      if (file.size > session.limit_bytes) throw Object.assign(new Error(file.name + " is larger than " + own.size(session.limit_bytes) + "."), { remedy: "Cut it, or start the server with a larger --limit-mb." });
-      var sending = server.upload(file, function (done, total) {
-        Object.assign(upload, { done: done, total: total });
+  var sending = Promise.resolve(); // one after the other, so that jobs come in the order that files were chosen in
+
+  function queue(files, batch, alone) {
+    var total = files.reduce(function (sum, file) { return sum + file.size; }, 0);
+    var upload = { id: "upload-" + crypto.getRandomValues(new Uint32Array(1))[0], name: files[0].name, files: files, batch: batch, state: "uploading", done: 0, total: total, options: options() };
+    upload.abort = function () { upload.unwanted = true; if (upload.request) upload.request.abort(); };
+    uploads.push(upload);
+    if (alone) location.hash = upload.id;
+    render();
+    sending = sending.then(function () { return send(upload); });
+  }
+
+  async function send(upload) {
+    var photo = upload.files[0], sound = upload.files[1], about = Object.assign({ batch: upload.batch }, upload.options), job = null;
+    function part(file, about, before) {
+      upload.request = server.upload(file, about, function (done) {
+        upload.done = before + done;
         render();
       });
-      upload.abort = sending.abort;
-      if (alone) location.hash = upload.id;
-      render();
-      var job = await sending.done;
+      return upload.request.done;
+    }
+    try {
+      var large = upload.files.find(function (file) { return file.size > session.limit_bytes; });
+      if (large) throw Object.assign(new Error(large.name + " is larger than " + own.size(session.limit_bytes) + "."), { remedy: "Cut it, or start the server with a larger --limit-mb." });
+      if (sound && !upload.unwanted) {
+        var half = await part(sound, { half: true }, 0);
+        if (half) about.sound = half.sound;
+      }
+      if (!upload.unwanted) job = await part(photo, about, sound ? sound.size : 0);
       uploads.splice(uploads.indexOf(upload), 1);
       if (open() === upload.id) history.replaceState(null, "", job ? "#" + job.id : "#");
       if (job) jobs.unshift(job);
@@ -201,7 +262,7 @@
       Object.assign(upload, { state: "failed", error: error.message, remedy: error.remedy || "" });
     }
     render();
-    refresh();
+    await refresh();
   }
 
   // Staying up to date
@@ -230,6 +291,8 @@
       session = await server.session();
       var here = ["127.0.0.1", "localhost", "[::1]"].includes(location.hostname);
       at("limit").textContent = (here ? "It stays on this machine. " : "") + "Up to " + own.size(session.limit_bytes) + ".";
+      at("set-model").replaceChildren.apply(at("set-model"), [make("option", { value: "" }, ["as usual"])].concat(session.models.map(function (name) { return make("option", { value: name }, [name]); })));
+      for (var count = 1; count <= 7; count++) at("set-sources").append(make("option", { value: count }, [String(count)]));
       if (session.folder !== null) {
         at("folder").textContent = session.folder;
         at("shelf").hidden = false;
@@ -244,6 +307,7 @@
   addEventListener("hashchange", render);
   document.addEventListener("visibilitychange", function () { if (!document.hidden) refresh(); });
   at("search").addEventListener("input", renderClips);
+  at("settings").addEventListener("input", showOptions);
   at("file").addEventListener("change", function () {
     take(at("file").files);
     at("file").value = "";

@@ -26,12 +26,14 @@
     clips: function () { return ask("GET", "/api/clips"); },
     jobs: function () { return ask("GET", "/api/jobs"); },
     player: function (id) { return ask("GET", "/api/jobs/" + id + "/player"); },
-    pick: function (clip) { return ask("POST", "/api/jobs", { clip: clip }); },
+    pick: function (clip, options) { return ask("POST", "/api/jobs", Object.assign({ clip: clip }, options)); },
+    retry: function (id) { return ask("POST", "/api/jobs/" + id + "/retry"); },
     cancel: function (id) { return ask("POST", "/api/jobs/" + id + "/cancel"); },
     remove: function (id) { return ask("DELETE", "/api/jobs/" + id); },
 
-    /** Send a file. Returns {done: promise of the job, abort()}; `progress` is called with bytes sent and their total. */
-    upload: function (file, progress) {
+    /** Send a file. `about`: batch, half, sound, model, fps, sources. Returns {done: promise of the answer, abort()};
+     *  `progress` is called with bytes sent and their total. */
+    upload: function (file, about, progress) {
       var request = new XMLHttpRequest();
       var done = new Promise(function (resolve, reject) {
         request.upload.onprogress = function (event) { progress(event.loaded, event.total); };
@@ -42,7 +44,7 @@
         };
         request.onerror = function () { reject(new Error("The upload was interrupted.")); };
         request.onabort = function () { resolve(null); };
-        request.open("POST", "/api/uploads?name=" + encodeURIComponent(file.name));
+        request.open("POST", "/api/uploads?" + new URLSearchParams(Object.assign({ name: file.name }, about)));
         request.setRequestHeader("Content-Type", "application/octet-stream");
         request.send(file);
       });

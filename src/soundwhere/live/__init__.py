@@ -1,0 +1,1 @@
+"""The live page: camera and microphone in, heat over the picture as it happens."""
