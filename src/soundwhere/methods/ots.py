@@ -116,12 +116,10 @@ class AVENet(TwoEncoders):
     def __init__(self, config: OTSConfig) -> None:
         super().__init__(config)
         (seen, heard), size = self.channels, config.dimension
-        self.vfc1, self.vfc2, self.vl2norm = nn.Linear(seen, size), nn.Linear(size, size), SynchronisedBatchNorm1d(size)
-        self.afc1, self.afc2, self.al2norm = (
-            nn.Linear(heard, size),
-            nn.Linear(size, size),
-            SynchronisedBatchNorm1d(size),
-        )
+        self.vfc1, self.vfc2 = nn.Linear(seen, size), nn.Linear(size, size)
+        self.vl2norm = SynchronisedBatchNorm1d(size)
+        self.afc1, self.afc2 = nn.Linear(heard, size), nn.Linear(size, size)
+        self.al2norm = SynchronisedBatchNorm1d(size)
         self.fc3 = nn.Linear(1, 2)
 
     @property
