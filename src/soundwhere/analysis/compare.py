@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.analysis.contenders import REFERENCE
+from soundwhere.analysis.contenders import OWN, REFERENCE
 from soundwhere.analysis.match import FRAMES
 from soundwhere.analysis.report import SCENES, Report, rows_with_intervals
 from soundwhere.evaluation.page import sheets
@@ -205,54 +205,49 @@ def in_words(entrants: Sequence[Entrant], match: Match) -> dict[str, str]:
     """Which rows beat the constant, which listen, and how they compare with SCAV, by question."""
     figure = figure_name(JUDGED)
     scored = [each for each in entrants if each.row in match.summary.scores]
+    names = {each.row: each.label for each in scored}
     best = match.constant.best
-    gains = {each.row: match.difference(each.row, best)[JUDGED] for each in scored}
+    gains = {names[row]: match.difference(row, best)[JUDGED] for row in names}
     said = {
-        f"better than {best}, by {figure}?": _sorted_out(gains, ("better", "undecided", "worse")),
+        f"better than the {best}, by {figure}?": _sorted_out(gains, ("better", "undecided", "worse")),
         "listening?": _listening(scored, match),
     }
-    against = {row: match.difference(row, other) for row, other in references(scored).items()}
+    against = {names[row]: match.difference(row, other) for row, other in references(scored).items()}
     if not against:
         return said
-    leads = {row: difference[JUDGED] for row, difference in against.items()}
-    said[f"against SCAV, by {figure}?"] = _sorted_out(leads, ("ahead of it", "undecided", "behind it"))
-    if match.has_frames:
-        found = {row: difference["frames"] for row, difference in against.items() if "frames" in difference}
-        said["against SCAV, by best frames?"] = _sorted_out(found, ("ahead of it", "undecided", "behind it"))
-    alone = [each.row for each in scored if each.facts.kind == "self-supervised" and each.row in against]
-    behind = all(leads[row].high < 0 for row in alone)
-    if alone:
-        count = "all" if behind else f"{sum(leads[row].high < 0 for row in alone)} of"
-        said["self-supervised rivals"] = f"SCAV is ahead of {count} {len(alone)} by {figure}."
+    for key in (JUDGED, *(["frames"] if match.has_frames else [])):
+        leads = {name: difference[key] for name, difference in against.items()}
+        by = figure if key == JUDGED else "best frames"
+        said[f"against SCAV, by {by}?"] = _sorted_out(leads, ("ahead of it", "undecided", "behind it"))
+        alone = [leads[each.label] for each in scored if each.facts.kind == OWN and each.label in leads]
+        ahead = sum(lead.high < 0 for lead in alone)
+        said[f"self-supervised rivals, by {by}?"] = f"SCAV is ahead of {ahead} of {len(alone)}."
     return said
 
 
 def _listening(scored: Sequence[Entrant], match: Match) -> str:
     """A row listens if another scene's sound costs it something: part of its score, or sounding frames."""
     dropped = drop_figure(next(iter(match.summary.scores.values())))
-    proofs = {}
+    listens, not_shown = [], []
     for each in scored:
-        other = each.row.under("shuffled")
-        frames = match.frames(each.row, other) if other in match.evaluation.scores else None
-        lost = match.summary.drops.get(each.row, {})
-        proofs[each.row] = [cell for cell in (lost.get(dropped), frames) if cell is not None]
-    listens = [str(row) for row, cells in proofs.items() if any(cell.low > 0 for cell in cells)]
-    not_shown = [str(row) for row in proofs if str(row) not in listens]
-    measured = f"{figure_name(dropped)} or best frames" if match.has_frames else figure_name(dropped)
-    parts = [f"With another scene's sound, {measured} get worse for: {', '.join(listens)}."] if listens else []
-    parts += [f"No sign that they listen: {', '.join(not_shown)}."] if not_shown else []
+        lost = [match.summary.drops.get(each.row, {}).get(dropped), match.frames(each.row, each.row.under("shuffled"))]
+        found = any(cell is not None and cell.low > 0 for cell in lost)
+        (listens if found else not_shown).append(each.label)
+    measured = figure_name(dropped) + (" or best frames" if match.has_frames else "")
+    parts = [f"With another scene's sound, {measured} get worse for {', '.join(listens)}."] if listens else []
+    parts += [f"No sign that these listen: {', '.join(not_shown)}."] if not_shown else []
     return " ".join(parts)
 
 
-def _sorted_out(cells: Mapping[Row, Interval], said: tuple[str, str, str]) -> str:
+def _sorted_out(cells: Mapping[str, Interval], said: tuple[str, str, str]) -> str:
     """Rows whose intervals lie above 0, hold it, and lie below it, in words."""
-    groups = [
-        [(row, cell) for row, cell in cells.items() if cell.low > 0],
-        [(row, cell) for row, cell in cells.items() if cell.low <= 0 <= cell.high],
-        [(row, cell) for row, cell in cells.items() if cell.high < 0],
-    ]
+    groups = (
+        [name for name, cell in cells.items() if cell.low > 0],
+        [name for name, cell in cells.items() if cell.low <= 0 <= cell.high],
+        [name for name, cell in cells.items() if cell.high < 0],
+    )
     return " ".join(
-        f"{word.capitalize()}: {', '.join(f'{row} ({100 * cell.value:+.1f})' for row, cell in group)}."
+        f"{word.capitalize()}: {', '.join(f'{name} ({100 * cells[name].value:+.1f})' for name in group)}."
         for word, group in zip(said, groups, strict=True)
         if group
     )

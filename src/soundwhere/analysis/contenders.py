@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 REFERENCE: Final = "scav"
 """The row that the others are compared with; it stands last, as in the paper's tables."""
+OWN: Final = "self-supervised"
+"""What rows are that were told nothing but clips."""
 SUFFIX: Final = "-controlled.toml"
 CAPTIONS: Final = "oa-ssl"
 """The row that needs a file which nobody has by default."""
@@ -77,7 +79,7 @@ class Facts:
     def kind(self) -> str:
         """What it learnt from, in a word or two, by which rows are grouped."""
         if self.labels == "never":
-            return "self-supervised" if self.audioset == "no" else "knows AudioSet"
+            return OWN if self.audioset == "no" else "knows AudioSet"
         return "with captions" if self.labels.startswith("captions") else "with labels"
 
 

@@ -17,7 +17,7 @@ from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scorebook import Scorebook
 from soundwhere.evaluation.scoring import evaluate
 from soundwhere.evaluation.summary import summarise_evaluation
-from soundwhere.evaluation.task import ask_network, constant_for, count_maps, told
+from soundwhere.evaluation.task import ask_network, constant_for, count_maps, maps_of, told
 from soundwhere.metrics.listening import FramesFound, mean_interval
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def hold_match(
         tick: Called with the number of scenes done and that of all.
         say: Told what the user has to know.
     """
-    maps = count_maps([each.network.sources for each in entrants], task, preset)
+    maps = count_maps([maps_of(each.network, task) for each in entrants], task, preset)
     methods = [ask_network(each.label, each.network, task, preset, maps) for each in entrants]
     constant = constant_for(task, request, maps, preset, folder, say=say)
     asked = [*methods, InputFreeAnswerer(constant.rows, maps)]

@@ -57,7 +57,9 @@ class Report:
         written = [out / f"{name}.json", out / f"{name}.md", *(out / f"{figure}.png" for figure in drawn)]
         write_json(written[0], {"analysis": name, "version": __version__, "settings": settings, **self.values})
         pictures = "".join(f"\n![{figure}]({figure}.png)\n" for figure in drawn)
-        facts = "\n".join(f"- {key}: {value}" for key, value in settings.items())
+        listed = {key: value if isinstance(value, list) else [value] for key, value in settings.items()}
+        shown = {key: ", ".join(map(str, values)) for key, values in listed.items()}
+        facts = "\n".join(f"- {key}: {value}" for key, value in shown.items())
         said = "".join(f"**{question}** {answer}\n\n" for question, answer in self.words.items())
         body = "\n".join(to_markdown(table, "##") for table in self.tables)
         write_text(written[1], f"# soundwhere analyse {name}\n\n{facts}\n\n{said}{body}{pictures}")
@@ -65,7 +67,6 @@ class Report:
             with atomic_path(path) as temporary:
                 figure.savefig(temporary, dpi=110)
         if self.page is not None:
-            shown = {key: str(value) for key, value in settings.items()}
             written.append(out / f"{name}.html")
             write_page(written[-1], f"soundwhere analyse {name}", shown, self.tables, self.page(), self.words)
         return written

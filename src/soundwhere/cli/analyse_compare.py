@@ -79,7 +79,7 @@ def compare(options: Compare) -> tuple[Report, dict[str, Any]]:
     """Run the analysis."""
     _check(options)
     from soundwhere.analysis.compare import compare_results
-    from soundwhere.analysis.contenders import labels_of, total_steps
+    from soundwhere.analysis.contenders import OWN, REFERENCE, labels_of, total_steps
     from soundwhere.methods.catalogue import read_config
     from soundwhere.training.loop import DivergedError
 
@@ -95,6 +95,8 @@ def compare(options: Compare) -> tuple[Report, dict[str, Any]]:
         except DivergedError as error:
             left_out[label] = error.message
             say(f"{label} is left out: {error.message}")
+    # as in the paper's tables: what was told more stands above, SCAV last
+    entrants.sort(key=lambda each: (each.name == REFERENCE, each.facts.kind == OWN, each.facts.kind))
     if not entrants:
         raise ConfigError("No row is left to compare.", "See above why each was left out.")
     matches = [_match(options, entrants, request, task) for request, task in tasks]
@@ -106,9 +108,8 @@ def compare(options: Compare) -> tuple[Report, dict[str, Any]]:
         "steps": steps,
         "minutes": options.minutes or "no limit",
         "seeds": list(options.seed),
-        "also": list(options.also),
-        "taken": list(options.take),
-        "rows": [str(entrant.row) for entrant in entrants],
+        "also": list(options.also) or "none",
+        "taken": list(options.take) or "none",
     }
     return compare_results(entrants, matches, left_out), settings
 

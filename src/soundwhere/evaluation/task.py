@@ -180,9 +180,14 @@ def load_methods(
     files = []
     if predictions is not None:
         files.append(FilesAnswerer(labels.pop(0), predictions, task.names, any_number=preset.surplus_misses))
-    maps = count_maps([*(each.maps for each in files), *(network.sources for network in loaded)], task, preset)
+    maps = count_maps([*(each.maps for each in files), *(maps_of(network, task) for network in loaded)], task, preset)
     asked = zip(labels, loaded, strict=True)
     return [*files, *(ask_network(label, network, task, preset, maps) for label, network in asked)], maps
+
+
+def maps_of(network: Network, task: Task) -> int:
+    """How many maps a network gives, which may be told how many sources there are."""
+    return task.sources() if "number" in network.needs else network.sources
 
 
 def count_maps(counts: Sequence[int], task: Task, preset: Preset) -> int:
