@@ -33,7 +33,7 @@ class NetworkAnswerer:
     """A network: as it is, under every control, its eye alone, and whatever it offers as controls of its own.
 
     Each picture and each sound is shown to it once; networks with one and the same frozen eye share what it sees. What
-    it `needs` besides is told it: the scene's own labels, and how many sources it has, under every control; the separate
+    it `needs` besides is told it: the scene's own labels, and its number of sources, under every control; the separate
     sounds of what is heard.
 
     Args:
