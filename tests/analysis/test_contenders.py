@@ -139,7 +139,7 @@ def test_what_a_method_must_be_given_is_looked_for_first() -> None:
     task = SimpleNamespace(truths=mixed, benchmark=SimpleNamespace(name="mixed"))
     with pytest.raises(ConfigError, match="must be given separate sounds"):
         check_given("lvs", solo, task)
-    with pytest.raises(ConfigError, match="must be given labels, and the scene .* has none"):
+    with pytest.raises(ConfigError, match=r"must be given labels, and the scene .* has none"):
         check_given("avgn", knows, task)
 
 
