@@ -46,8 +46,9 @@ BENCHMARK = ["--benchmark", "synthetic", "--layout", "side-by-side", "--limit", 
 
 
 @pytest.fixture
-def recipes(folder: Path) -> Path:
-    """Configurations of three rivals and of SCAV."""
+def recipes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Configurations of three rivals and of SCAV; the constant answer is chosen by few scenes."""
+    monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
     (folder / "rivals").mkdir()
     for name in ("dmc", "lvs", "oa-ssl"):
         (folder / "rivals" / f"{name}-controlled.toml").write_text(RIVAL.format(name=name))
@@ -141,7 +142,8 @@ def test_a_row_that_diverges_does_not_take_the_others_with_it(
         (["--limit", "1"], "--limit is 1"),
         (["--configs", "nowhere"], "nowhere holds no controlled configuration"),
         (["--benchmark", "synthetic", "nothing"], "There is no benchmark 'nothing'"),
-        (["--benchmark", "real-duet"], "needs a folder"),
+        (["--benchmark", "real-duet"], "does not take the option 'layout'"),
+        (["--benchmark", "synthetic", "real-duet"], "real-duet needs a folder"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_trained(

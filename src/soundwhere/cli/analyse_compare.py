@@ -185,9 +185,13 @@ def _tasks(options: Compare) -> list[tuple[Request, Task]]:
     from soundwhere.evaluation.task import Request, choose_scenes
 
     found = []
-    for name in dict.fromkeys(options.benchmark):
-        chosen = catalogue.Options(split=options.split, layout=options.layout)
-        request = Request(name, options.data, options.annotations, chosen)
+    names = list(dict.fromkeys(options.benchmark))
+    for name in names:
+        entry = catalogue.BENCHMARKS.get(name)
+        chosen: dict[str, Any] = {"split": options.split, "layout": options.layout}
+        if entry is not None and len(names) > 1:  # what one of several does not take is meant for the others
+            chosen = {option: value for option, value in chosen.items() if option in entry.options}
+        request = Request(name, options.data, options.annotations, catalogue.Options(**chosen))
         benchmark = request.open()
         say(benchmark.describe())
         if benchmark.truth == "none":
