@@ -12,10 +12,13 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from soundwhere import constants
 from soundwhere.errors import ConfigError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 T = TypeVar("T")
 
@@ -29,6 +32,30 @@ def require(holds: bool, name: str, value: object, wanted: str) -> None:
 def positive_multiple(value: int, of: int) -> bool:
     """Whether a value is a positive multiple of another."""
     return value > 0 and value % of == 0
+
+
+def share_out(steps: int, parts: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+    """Divide steps among the parts of a training in proportion, one at least to each; the last takes what is left.
+
+    Args:
+        steps: Of all together.
+        parts: By the name of its setting, the steps that a part has now, and how often it comes; the last comes once.
+
+    Returns:
+        The steps of each part.
+
+    Raises:
+        ConfigError: There are fewer steps than parts.
+
+    >>> share_out(90, {"steps_one": (400, 1), "steps_two": (500, 1)})
+    {'steps_one': 40, 'steps_two': 50}
+    """
+    least = sum(times for _, times in parts.values())
+    require(steps >= least, "steps", steps, f"{least} or more, one for each part of the training")
+    whole = sum(length * times for length, times in parts.values())
+    *others, last = parts
+    shares = {name: 1 + (steps - least) * parts[name][0] // whole for name in others}
+    return {**shares, last: steps - sum(share * parts[name][1] for name, share in shares.items())}
 
 
 @dataclass(frozen=True)
@@ -71,6 +98,13 @@ class MethodConfig:
     def counts(self) -> bool:
         """Whether confidences say how many things sound, so that a source that does not need not be shown."""
         return False
+
+    def lasting(self, steps: int) -> Self:
+        """The same, trained for so many optimiser steps in all, which its stages share as they do now."""
+        raise ConfigError(
+            f"The method {self.family!r} does not say how its stages share {steps} steps.",
+            "Train it by itself, with steps of its own.",
+        )
 
     def trained_like(self, other: MethodConfig) -> Self:
         """The same network, to be trained as another configuration says, if that is one of the same method."""

@@ -61,3 +61,33 @@ def test_a_checkpoint_of_another_method_is_refused_by_name(
     assert "--from FILE" in capsys.readouterr().err
     assert run(["train", "--out", str(out), "--model", "lvs", "--checkpoint-of", "ots", "--from", str(released)]) == 2
     assert "configuration is of 'lvs'" in capsys.readouterr().err
+
+
+def test_a_released_checkpoint_is_scored_beside_our_models(
+    folder: Path, model_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
+    torch.manual_seed(0)
+    network = build(named_config("ots"))
+    names = {ours: theirs for theirs, ours in network.published.items()}
+    tensors = {}
+    for name, tensor in network.state_dict().items():
+        part = f"{name.split('.')[0]}."
+        tensors[names[part] + name.removeprefix(part)] = tensor
+    torch.save({"state_dict": tensors}, folder / "avolnet.pth")
+    score = ["evaluate", "--benchmark", "synthetic", "--count", "2", "--out", "out", "--no-page", "--model"]
+    assert run([*score, str(model_path), "avolnet.pth", "--checkpoint-of", "ots"]) == 0
+    out = capsys.readouterr().out
+    assert "avolnet.pth (same map twice), audio-shuffled" in out
+    assert "tiny - avolnet.pth" in out
+
+    assert run([*score, "avolnet.pth", "--checkpoint-of", "lvs"]) == 2
+    said = capsys.readouterr().err
+    assert "not a published checkpoint of 'lvs'" in said
+    assert "unknown: icn." in said
+    assert "missing: visual.conv1.weight" in said
+    assert "Its names are those of 'ots'" in said
+    assert run([*score, "avolnet.pth", "--checkpoint-of", "weather"]) == 2
+    assert "no model named 'weather'" in capsys.readouterr().err
+    assert run([*score, str(model_path), "--checkpoint-of", "ots"]) == 2
+    assert "none of the models is a file that its authors" in capsys.readouterr().err

@@ -28,3 +28,22 @@ def test_an_array_beyond_the_limit_is_given_and_not_kept():
     memory = Memory(limit_bytes=8)
     assert len(memory.get("big", lambda: np.zeros(100))) == 100
     assert len(memory.get("big", lambda: np.zeros(3))) == 3
+
+
+def test_set_aside_it_knows_nothing_and_learns_nothing():
+    memory = Memory(1 << 20)
+    made = []
+
+    def make():
+        made.append(1)
+        return np.zeros(3)
+
+    memory.get("a", make)
+    with memory.set_aside():
+        memory.get("a", make)
+        memory.get("b", make)
+    assert len(made) == 3
+    memory.get("a", make)
+    assert len(made) == 3
+    memory.get("b", make)
+    assert len(made) == 4

@@ -9,6 +9,7 @@ from torch import nn
 from soundwhere.methods.ots import AVE, AVENet, AVOLNet, OTSConfig, ave_loss, avol_loss, loss
 from soundwhere.methods.two_encoders import pool
 from soundwhere.models.encoders import build_audio, build_visual
+from soundwhere.models.encoders.norm import SynchronisedBatchNorm1d, SynchronisedBatchNorm2d
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,3 +77,11 @@ def test_pairs_that_do_not_match_are_of_another_clip(make_batch: Callable[..., A
 def test_the_encoders_have_the_published_shapes() -> None:
     assert build_visual("plain").eval()(torch.randn(1, 3, 224, 224)).shape == (1, 512, 14, 14)
     assert build_audio("plain").eval()(torch.randn(1, 1, 257, 200)).shape == (1, 512, 16, 12)
+
+
+def test_every_norm_spans_all_processes() -> None:
+    """Or statistics, and with them checkpoints, would be those of one process's share of a batch."""
+    network = AVENet(replace(AVE, **SMALL))
+    norms = [part for part in network.modules() if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d)]
+    assert isinstance(network.vl2norm, SynchronisedBatchNorm1d)
+    assert all(isinstance(norm, SynchronisedBatchNorm1d | SynchronisedBatchNorm2d) for norm in norms)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from soundwhere.errors import CheckpointError, ConfigError
 from soundwhere.methods.attention10k import Attention10kConfig
 from soundwhere.methods.catalogue import named_config
-from soundwhere.methods.files import build
-from soundwhere.methods.published import DROPPED, read_published, rename
+from soundwhere.methods.files import build, write_model
+from soundwhere.methods.published import DROPPED, is_released, read_published, rename
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +103,26 @@ def test_a_file_of_another_method_is_refused(ez_vsl: Network, tmp_path: Path) ->
         read_published("slavc", tmp_path / "ezvsl.pth", small("slavc"))
     with pytest.raises(ConfigError, match="'slavc' was announced, but the configuration is of 'ez-vsl'"):
         read_published("slavc", tmp_path / "ezvsl.pth", small("ez-vsl"))
+
+
+def test_the_method_that_a_file_belongs_to_is_named(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    torch.save(as_published(build(named_config("ots"))), tmp_path / "avol.pth")
+    with pytest.raises(CheckpointError, match="not a published checkpoint of 'lvs'") as caught:
+        read_published("lvs", tmp_path / "avol.pth")
+    assert caught.value.message.endswith("Its names are those of 'ots'.")
+    assert caught.value.remedy == "Give --checkpoint-of ots."
+
+
+def test_files_of_this_package_are_told_from_released_ones(ez_vsl: Network, tmp_path: Path) -> None:
+    write_model(tmp_path / "ours.safetensors", ez_vsl)
+    torch.save({}, tmp_path / "theirs.pth")
+    save_file(as_published(ez_vsl), tmp_path / "theirs.safetensors")
+    assert not is_released(tmp_path / "ours.safetensors")
+    assert is_released(tmp_path / "theirs.pth")
+    assert is_released(tmp_path / "theirs.safetensors")
+    assert not is_released(tmp_path)
+    assert not is_released(tmp_path / "gone.pth")
 
 
 def test_a_method_whose_names_are_not_known_is_refused(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_its_controlled_configuration_shares_all_but_head_loss_and_inference(nam
         *("frame_px", "batch_size", "learning_rate", "schedule", "warmup_steps", "clip_norm", "blank"),
     )
     assert {key: getattr(method, key) for key in shared} == {key: getattr(scav, key) for key in shared}
-    assert method.steps == scav.steps_one
+    assert method.steps == scav.steps_one + scav.steps_two
     assert (method.weight_decay, method.optimiser, method.augment) == (0.0, "adam", "none")
     assert (rival.data.source, rival.data.split, rival.data.level, rival.data.gain_db) == (
         *(ours.data.source, ours.data.split, ours.data.level, ours.data.gain_db),

@@ -300,7 +300,7 @@ def test_its_controlled_configuration_shares_all_but_head_loss_and_inference(nam
     )
     assert {key: getattr(method, key) for key in shared} == {key: getattr(scav, key) for key in shared}
     stages = find_method(method.family).stages(method)
-    assert sum(stage.phases[-1].until for stage in stages) == scav.steps_one
+    assert sum(stage.phases[-1].until for stage in stages) == scav.steps_one + scav.steps_two
     for stage in stages:
         assert (stage.schedule.optimiser, stage.schedule.weight_decay) == ("adam", 0.0)
         assert stage.schedule.learning_rate == scav.learning_rate

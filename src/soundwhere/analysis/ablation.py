@@ -133,8 +133,7 @@ def train_stage_one(recipe: Config, folder: Path, *, download: bool = False) -> 
     assert isinstance(recipe.method, SCAVConfig)
     # what only stage 2 reads does not make it another stage 1
     method = replace(recipe.method, stage="one", steps_two=1, batch_size_two=None, learning_rate_two=None)
-    train_row(replace(recipe, method=method), folder, download=download)
-    return folder / stage_file("one")
+    return train_row(replace(recipe, method=method), folder, download=download, gives=stage_file("one"))
 
 
 def score_rows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from soundwhere import __version__
-from soundwhere.evaluation.page import new_figure
+from soundwhere.evaluation.page import new_figure, write_page
 from soundwhere.files import atomic_path, write_json, write_text
 from soundwhere.metrics.report import to_markdown
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.report import Table
+    from soundwhere.types import Image
 
 FIRST, SECOND, GREY = "#d1495b", "#2e6f95", "#8a8a8a"
 COLOURS: Final = (FIRST, GREY, SECOND)
@@ -34,14 +35,18 @@ class Report:
         tables: To be printed.
         values: The numbers behind them, as JSON values.
         figures: By the name of the file without its ending, how each is drawn, which needs matplotlib.
+        words: What the numbers say, by question; they stand before the tables.
+        page: Draws the pictures of a page, by heading; without, there is no page.
     """
 
     tables: list[Table]
     values: dict[str, Any]
     figures: dict[str, Callable[[], Figure]] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    page: Callable[[], Mapping[str, Image | Figure]] | None = None
 
     def write(self, out: Path, name: str, settings: dict[str, Any]) -> list[Path]:
-        """Write `NAME.json`, `NAME.md` and the figures, and return the files.
+        """Write `NAME.json`, `NAME.md`, the figures and the page `NAME.html`, if there is one, and return the files.
 
         Args:
             out: The folder.
@@ -52,12 +57,18 @@ class Report:
         written = [out / f"{name}.json", out / f"{name}.md", *(out / f"{figure}.png" for figure in drawn)]
         write_json(written[0], {"analysis": name, "version": __version__, "settings": settings, **self.values})
         pictures = "".join(f"\n![{figure}]({figure}.png)\n" for figure in drawn)
-        facts = "\n".join(f"- {key}: {value}" for key, value in settings.items())
+        listed = {key: value if isinstance(value, list) else [value] for key, value in settings.items()}
+        shown = {key: ", ".join(map(str, values)) for key, values in listed.items()}
+        facts = "\n".join(f"- {key}: {value}" for key, value in shown.items())
+        said = "".join(f"**{question}** {answer}\n\n" for question, answer in self.words.items())
         body = "\n".join(to_markdown(table, "##") for table in self.tables)
-        write_text(written[1], f"# soundwhere analyse {name}\n\n{facts}\n\n{body}{pictures}")
+        write_text(written[1], f"# soundwhere analyse {name}\n\n{facts}\n\n{said}{body}{pictures}")
         for path, figure in zip(written[2:], drawn.values(), strict=True):
             with atomic_path(path) as temporary:
                 figure.savefig(temporary, dpi=110)
+        if self.page is not None:
+            written.append(out / f"{name}.html")
+            write_page(written[-1], f"soundwhere analyse {name}", shown, self.tables, self.page(), self.words)
         return written
 
 

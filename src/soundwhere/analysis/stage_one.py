@@ -98,9 +98,9 @@ def train_and_score(
     tick: Callable[[int, int], None] | None = None,
 ) -> Trained:
     """Train a row, or find it trained, and score it."""
-    train_row(config, folder, download=download)
+    file = train_row(config, folder, download=download, gives=stage_file("one"))
     _, progress = read_progress(folder / LATEST)
-    found = hearing(load_model(folder / stage_file("one")), scenes, grid, tick)
+    found = hearing(load_model(file), scenes, grid, tick)
     return Trained(found, progress.step, progress.seconds)
 
 

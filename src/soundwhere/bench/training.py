@@ -21,7 +21,7 @@ from soundwhere.data.layout import join
 from soundwhere.data.mixtures import Mixtures
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError
-from soundwhere.files import make_folder
+from soundwhere.files import make_folder, write_text
 from soundwhere.media.audio import scale_to_rms, write_wav
 from soundwhere.media.image import resize
 from soundwhere.methods.catalogue import find_method
@@ -127,8 +127,8 @@ def bench_training(
         held.sound(index)
     plain_draws = PlainDraws(clips, config.frame_px)
     our_draws = Mixtures(held, batch_size=batch_size, seed=0, frame_px=config.frame_px, features=features)
-    ours, plain = (_training(deepcopy(network), stage, draws, batch_size) for draws in (our_draws, plain_draws))
-    clock = _Clock(batch_size)
+    ours, plain = (training_steps(deepcopy(network), stage, draws, batch_size) for draws in (our_draws, plain_draws))
+    clock = Clock(batch_size)
     for step in range(steps + 1):
         for name, loop in (("ours", ours), ("plain", plain)):
             with clock.time(name if step else "warm-up"):
@@ -139,24 +139,30 @@ def bench_training(
             [plain_draws.draw(number) for number in range(batch_size)]
         with clock.time("loader" if step else "warm-up"):
             next(batches(our_draws, range(step, step + 1), batch_size))
-        _time_parts(network, stage, first, clock if step else _Clock(batch_size))
+        _time_parts(network, stage, first, clock if step else Clock(batch_size))
     speeds = clock.speeds()
     parts = {name: speed for name, speed in speeds.items() if name not in ("ours", "plain", "warm-up")}
     return TrainingBench(parts, speeds["ours"], speeds["plain"])
 
 
 def write_clips(folder: Path, number: int) -> Path:
-    """Write clips of the made-up world: a picture of one thing (JPEG) and 5 s of its sound (WAV) beside it."""
+    """Write clips of the made-up world: a picture of one thing (JPEG) and 5 s of its sound (WAV) beside it.
+
+    `clips.csv` lists them with their classes, as real-duet does.
+    """
     make_folder(folder)
     world = World(0, (_PICTURE_PX, _PICTURE_PX), seconds=_RECORDING_S)
+    lines = ["id,split,class,image,audio"]
     for index in range(number):
         scene = world.scene(index, 1, 0)
+        lines.append(f"{scene.name},train,{scene.kinds[0]},{scene.name}.jpg,{scene.name}.wav")
         Pillow.fromarray(scene.image).save(folder / f"{scene.name}.jpg", quality=90)
         write_wav(folder / f"{scene.name}.wav", np.clip(scene.mixture, -1, 1))
+    write_text(folder / "clips.csv", "\n".join([*lines, ""]))
     return folder
 
 
-class _Clock:
+class Clock:
     """Seconds by name; every time it runs, a batch is done."""
 
     def __init__(self, batch_size: int) -> None:
@@ -165,6 +171,7 @@ class _Clock:
 
     @contextmanager
     def time(self, name: str) -> Iterator[None]:
+        """Time what is done inside."""
         began = time.perf_counter()
         yield
         self._seconds.setdefault(name, []).append(time.perf_counter() - began)
@@ -174,15 +181,15 @@ class _Clock:
         return {name: self._batch_size * len(taken) / sum(taken) for name, taken in self._seconds.items()}
 
 
-def _training(network: Network, stage: Stage, draws: Draws, batch_size: int) -> Iterator[object]:
-    """The first stage of a method as `soundwhere train` runs it, a step at a time."""
+def training_steps(network: Network, stage: Stage, draws: Draws, batch_size: int) -> Iterator[object]:
+    """A stage of a method as `soundwhere train` runs it, a step at a time."""
     objective, schedule = stage.objective(network), stage.schedule
     feed = (batch for step in count() for batch in batches(draws, range(step, step + 1), batch_size))
     optimiser = make_optimiser(objective, schedule)
     return run_stage(objective, optimiser, feed, Progress(stage.name), 1 << 20, schedule, torch.device("cpu"))
 
 
-def _time_parts(network: Network, stage: Stage, batch: Batch, clock: _Clock) -> None:
+def _time_parts(network: Network, stage: Stage, batch: Batch, clock: Clock) -> None:
     """Each part of a step alone, on one batch."""
     assert batch.image is not None
     objective = stage.objective(network)

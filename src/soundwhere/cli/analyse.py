@@ -1,4 +1,4 @@
-"""`soundwhere analyse`: the paper's analyses, re-run."""
+"""`soundwhere analyse`: the paper's analyses, re-run, and every system of its tables compared."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from soundwhere.analysis.theory import Setting
+from soundwhere.cli.analyse_compare import Compare, compare
 from soundwhere.cli.analyse_scenes import Scored, settings_of, task_of
 from soundwhere.cli.analyse_training import Ablation, Collections, StageOne, ablation, collections, stage_one
 from soundwhere.cli.options import named, parse, say
@@ -35,6 +36,9 @@ Examples:
   soundwhere analyse stage-one --benchmark real-trio --data real-duet/ --config configs/real-duet.toml \\
       --steps-one 100 --split val --rows recipe duets compact
   soundwhere analyse collections --data wide-duet/ --config configs/scav-wide.toml --steps-one 1200
+  soundwhere analyse compare --benchmark real-duet real-trio --data real-duet/ --minutes 25 --also scav=1
+  soundwhere analyse compare --benchmark real-trio --data real-duet/ --methods lvs ez-vsl --steps 100 \\
+      --take scav=runs/real-duet
   soundwhere analyse calibration --benchmark real-duet --data real-duet/ --model runs/a --out analysis/
   soundwhere analyse theory --sigma 0.05 --threshold 0.4 --out analysis/
 """
@@ -91,6 +95,7 @@ Options = (
     | Annotated[Ablation, tyro.conf.subcommand("ablation")]
     | Annotated[StageOne, tyro.conf.subcommand("stage-one")]
     | Annotated[Collections, tyro.conf.subcommand("collections")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Calibration, tyro.conf.subcommand("calibration")]
     | Annotated[Theory, tyro.conf.subcommand("theory", default=Theory(Setting()))]
 )
@@ -109,6 +114,7 @@ def run(arguments: list[str]) -> int:
         Ablation: ("ablation", ablation),
         StageOne: ("stage-one", stage_one),
         Collections: ("collections", collections),
+        Compare: ("compare", compare),
         Calibration: ("calibration", _calibration),
         Theory: ("theory", _theory),
     }
@@ -118,6 +124,8 @@ def run(arguments: list[str]) -> int:
     from soundwhere.cli.terminal import print_tables, print_written
 
     print_tables(report.tables)
+    for question, answer in report.words.items():
+        print(f"{question} {answer}")
     if options.out is not None:
         print_written(options.out, report.write(options.out, name, settings))
     return 0

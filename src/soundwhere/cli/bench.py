@@ -19,6 +19,7 @@ Examples:
   soundwhere bench metrics
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
+  soundwhere bench train --method ez-vsl
   soundwhere bench sources --model scav-tiny
   soundwhere bench prepare --json docs/figures/prepare.json
   soundwhere bench feed --json docs/figures/feed.json
@@ -53,12 +54,16 @@ class Seam:
 
 @dataclass(frozen=True)
 class Train:
-    """How fast stage 1 trains, by part, and against a loop that decodes and encodes everything at every step."""
+    """How fast a model or a method trains, against a loop that decodes and encodes everything at every step."""
 
     root: Annotated[Path | None, named("DIR")] = None
     """Folder of the real-duet set; without it, clips of the made-up world are written to a temporary folder."""
     model: str = "scav-mobile"
-    """Named model."""
+    """Named model, of which stage 1 is timed, also by part."""
+    method: Annotated[str | None, named("NAME")] = None
+    """Instead of a model, a method's controlled configuration, such as ez-vsl, of which every stage is timed."""
+    configs: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("configs/rivals")
+    """Folder of controlled configurations, NAME-controlled.toml."""
     clips: int = 96
     """How many clips duets are drawn from."""
     batch_size: int = 32
@@ -205,6 +210,15 @@ def _scale(options: Scale) -> None:
 
 
 def _train(options: Train) -> None:
+    if min(options.clips, options.batch_size, options.steps) < 2:
+        raise ConfigError("At least 2 clips, scenes per step and steps are needed.", "Give larger numbers.")
+    if options.method is None:
+        _train_model(options)
+    else:
+        _train_method(options, options.method)
+
+
+def _train_model(options: Train) -> None:
     from tempfile import TemporaryDirectory
 
     from soundwhere.bench.training import bench_training, write_clips
@@ -212,8 +226,6 @@ def _train(options: Train) -> None:
     from soundwhere.data.real_duet import RealDuet
     from soundwhere.methods.catalogue import named_config
 
-    if min(options.clips, options.batch_size, options.steps) < 2:
-        raise ConfigError("At least 2 clips, scenes per step and steps are needed.", "Give larger numbers.")
     with TemporaryDirectory() as made:
         folder = Path(made)
         source = "made-up clips" if options.root is None else "real-duet clips"
@@ -230,6 +242,29 @@ def _train(options: Train) -> None:
     for name, speed in {**result.parts, "plain loop": result.plain, "this package": result.ours}.items():
         print(f"  {name:<44}{speed:8.1f}")
     print(f"{result.ratio:.1f} times faster than decoding and encoding everything at every step")
+
+
+def _train_method(options: Train, name: str) -> None:
+    from tempfile import TemporaryDirectory
+
+    from soundwhere.bench.rivals import bench_method, made_up, sized
+    from soundwhere.methods.catalogue import read_config
+
+    config = read_config(options.configs / f"{name}-controlled.toml")
+    with TemporaryDirectory() as made:
+        if options.root is None:
+            config = made_up(config, Path(made), options.clips, options.batch_size)
+        else:
+            data = dataclasses.replace(config.data, root=options.root)
+            config = sized(dataclasses.replace(config, data=data), options.clips, options.batch_size)
+        found = bench_method(config, steps=options.steps)
+    source = f"{options.clips} made-up clips" if options.root is None else f"the clips of {options.root}"
+    print(f"{name}, controlled, {source}, {options.batch_size} scenes a step; steps/s:")
+    print(f"  {'':<12}{'this package':>14}{'plain loop':>14}{'ratio':>8}")
+    for stage in found.stages:
+        print(f"  stage {stage.name:<6}{stage.ours:>14.2f}{stage.plain:>14.2f}{stage.ours / stage.plain:>8.2f}")
+    print(f"  {'all steps':<12}{found.ours:>14.2f}{found.plain:>14.2f}{found.ratio:>8.2f}")
+    print(f"{found.ratio:.2f} times as fast as decoding and encoding everything at every step")
 
 
 def _sources(options: Sources) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from soundwhere.evaluation.rows import Row
     from soundwhere.evaluation.scoring import Evaluation, RowScores
     from soundwhere.evaluation.task import Request, Task
+    from soundwhere.methods.method import Network
     from soundwhere.metrics.presets import Preset
     from soundwhere.metrics.report import Table
 
@@ -36,6 +37,7 @@ Examples:
       --allow-missing --compare
   soundwhere evaluate --benchmark vggsound-duet --annotations annotations/ --input-free
   soundwhere evaluate --benchmark folder --data mine/ --predictions heatmaps/
+  soundwhere evaluate --benchmark real-trio --data real-duet/ --model scav-mobile ezvsl.pth --checkpoint-of ez-vsl
 """
 
 _ALWAYS = ("list.csv", "results.json", "scenes.npz", "tables.md", "tables.tex")
@@ -49,6 +51,10 @@ class Options:
     """Its name; an unknown one lists them all."""
     model: Annotated[tuple[str, ...], named("MODEL ...")] = ()
     """Models: names, files written by `soundwhere train`, or folders of runs."""
+    checkpoint_of: Annotated[str | None, named("METHOD")] = None
+    """Read files of --model that this package did not write as the authors of this method released them."""
+    download: Annotated[bool, *FLAG] = False
+    """Fetch ImageNet weights that a released checkpoint lacks, if they are not on this machine."""
     predictions: Annotated[Path | None, named("DIR")] = None
     """Score heatmaps in this folder: SCENE.npz with `maps` (K, H, W), or SCENE_0.png, SCENE_1.png and so on."""
     input_free: Annotated[bool, *FLAG] = False
@@ -127,6 +133,7 @@ def run(arguments: list[str]) -> int:
     from soundwhere.evaluation.task import choose_scenes, constant_for, load_methods
 
     out = _out(options)
+    _check_released(options)
     predictions = None if options.predictions is None else Predictions(options.predictions)
     request = _request(options)
     benchmark = request.open()
@@ -144,7 +151,9 @@ def run(arguments: list[str]) -> int:
         stamp=request.stamp(out),
     )
     drawn = find_scenes(task.names, options.figure)
-    methods, maps = load_methods(options.model, predictions, task, preset, initialise(options.device))
+    methods, maps = load_methods(
+        options.model, predictions, task, preset, initialise(options.device), lambda name: _load(options, name)
+    )
     old = outdated(out / "scores")
     if old:
         files = f"{len(old)} files" if len(old) > 1 else "1 file"
@@ -228,6 +237,32 @@ def _check(options: Options) -> Preset:
             name = f"{preset.name}, {options.protocol}"
             preset = dataclasses.replace(preset, name=name, domain=domain, call="picture")
     return preset
+
+
+def _check_released(options: Options) -> None:
+    """Refuse --checkpoint-of where no file could be meant."""
+    if options.checkpoint_of is None:
+        return
+    from soundwhere.methods.catalogue import named_config
+    from soundwhere.methods.published import is_released
+
+    named_config(options.checkpoint_of)
+    if not any(is_released(Path(name)) for name in options.model):
+        raise ConfigError(
+            f"--checkpoint-of {options.checkpoint_of}: none of the models is a file that its authors could have "
+            "released.",
+            "Give that file with --model; what `soundwhere train` wrote says itself whose it is.",
+        )
+
+
+def _load(options: Options, name: str) -> Network:
+    """A model, perhaps as its authors released it."""
+    from soundwhere.methods.files import load_model
+    from soundwhere.methods.published import is_released, read_published
+
+    if options.checkpoint_of is None or not is_released(Path(name)):
+        return load_model(name)
+    return read_published(options.checkpoint_of, Path(name), download=options.download)
 
 
 def _can_draw_page() -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -39,6 +40,18 @@ class Memory:
             while self._bytes > self._limit:
                 self._bytes -= self._arrays.popitem(last=False)[1].nbytes
         return array
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """For a while, as if nothing were remembered; what is remembered meanwhile is forgotten at the end."""
+        with self._lock:
+            kept = self._arrays, self._bytes
+            self._arrays, self._bytes = OrderedDict(), 0
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._arrays, self._bytes = kept
 
 
 MEMORY = Memory(limit_bytes=2 << 30)

@@ -35,7 +35,8 @@ class NetworkAnswerer:
     """A network: as it is, under every control, its eye alone, and whatever it offers as controls of its own.
 
     Each picture and each sound is shown to it once; networks with one and the same frozen eye share what it sees. What
-    it `needs` besides is told it: the scene's own labels under every control, the separate sounds of what is heard.
+    it `needs` besides is told it: the scene's own labels, and its number of sources, under every control; the separate
+    sounds of what is heard.
 
     Args:
         label: What it is called in tables.
@@ -146,7 +147,8 @@ class NetworkAnswerer:
         if self._single:
             seen = seen.flatten(0, 1)
         heard = self._hear(view, control).repeat_interleave(frames, dim=0)
-        found = self.network.localise(seen, heard, given=self._given(view, control, frames))
+        number = len(view.scenes[0].masks) if "number" in self.network.needs else 0
+        found = self.network.localise(seen, heard, number or None, self._given(view, control, frames))
         maps, confidence = found.similarity, found.confidence.float().cpu()
         if maps.ndim != 4 or len(maps) != len(heard) or 0 in maps.shape:
             raise DataError(

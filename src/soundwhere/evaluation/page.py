@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 4  # scenes of each kind
 _BINS: Final = 8
+_WIDEST_PX: Final = 3000  # wider pictures are not shrunk to the page, but moved in it
 _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
 <style>
@@ -41,7 +42,9 @@ table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: 
 td, th {{ padding: .2rem .5rem; text-align: right; white-space: nowrap }}
 td:nth-child(-n+2), th:nth-child(-n+2) {{ text-align: left }}
 tr:first-child {{ border-bottom: 2px solid #222 }} tr.group td {{ border-top: 1px solid #bbb }}
-small, .note {{ color: #666 }} .note {{ margin: .2rem 0 }} img {{ max-width: 100% }} dt {{ float: left; width: 9rem }}
+small, .note {{ color: #666 }} .note {{ margin: .2rem 0 }} img {{ max-width: 100% }}
+dt {{ float: left; clear: left; width: 9rem }} dd {{ margin-left: 10rem }}
+.wide {{ overflow-x: auto }} .wide img {{ max-width: none }}
 </style>
 <h1>{title}</h1>
 <dl>{facts}</dl>
@@ -51,7 +54,12 @@ small, .note {{ color: #666 }} .note {{ margin: .2rem 0 }} img {{ max-width: 100
 
 
 def write_page(
-    path: Path, title: str, facts: Mapping[str, str], tables: Sequence[Table], pictures: Mapping[str, Image | Figure]
+    path: Path,
+    title: str,
+    facts: Mapping[str, str],
+    tables: Sequence[Table],
+    pictures: Mapping[str, Image | Figure],
+    words: Mapping[str, str] | None = None,
 ) -> None:
     """Write a page, everything in one file.
 
@@ -61,9 +69,11 @@ def write_page(
         facts: Shown above the tables, by name.
         tables: In their order.
         pictures: Shown below them, by heading: photos or charts.
+        words: What is to be said before the tables, by question.
     """
     shown = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd>" for key, value in facts.items())
-    parts = [to_html(table) for table in tables]
+    parts = [f"<p><b>{html.escape(key)}</b> {html.escape(text)}</p>" for key, text in (words or {}).items()]
+    parts += [to_html(table) for table in tables]
     parts += [f"<h2>{html.escape(heading)}</h2>{_inside(each, heading)}" for heading, each in pictures.items()]
     write_text(path, _PAGE.format(title=html.escape(title), facts=shown, body="\n".join(parts)))
 
@@ -115,7 +125,13 @@ def curves(evaluation: Evaluation, rows: Sequence[Row]) -> dict[str, Figure]:
 
 
 def sheets(
-    evaluation: Evaluation, scenes: Sequence[Scene], methods: Sequence[Method], seed: int = 0
+    evaluation: Evaluation,
+    scenes: Sequence[Scene],
+    methods: Sequence[Method],
+    seed: int = 0,
+    *,
+    apart: bool = True,
+    height_px: int | None = None,
 ) -> dict[str, Image]:
     """The best, the worst and some random scenes of the last method, by heading.
 
@@ -124,6 +140,8 @@ def sheets(
         scenes: The scenes scored, in the same order.
         methods: Whose maps are drawn.
         seed: Decides which scenes are shown as random.
+        apart: As in `scene_sheet`.
+        height_px: As in `scene_sheet`.
     """
     label = methods[-1].label
     pairs = evaluation.scores[Row(label)].pairs
@@ -139,7 +157,10 @@ def sheets(
         f"Worst scenes of {label}": order[::-1][:SHOWN].tolist(),
         f"Random scenes (seed {seed})": sorted(drawn.tolist()),
     }
-    return {heading: scene_sheet([scenes[place] for place in places], methods) for heading, places in chosen.items()}
+    return {
+        heading: scene_sheet([scenes[place] for place in places], methods, apart=apart, height_px=height_px)
+        for heading, places in chosen.items()
+    }
 
 
 def _plot(lines: Mapping[Row, tuple[Values, Values]], label: str) -> Figure:
@@ -167,4 +188,6 @@ def _inside(picture: Image | Figure, description: str) -> str:
         kind = "png"
         picture.savefig(file, dpi=110, format="png")
     content = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="{html.escape(description)}" src="data:image/{kind};base64,{content}">'
+    image = f'<img alt="{html.escape(description)}" src="data:image/{kind};base64,{content}">'
+    wide = isinstance(picture, np.ndarray) and picture.shape[1] > _WIDEST_PX
+    return f"<div class=wide tabindex=0>{image}</div>" if wide else image

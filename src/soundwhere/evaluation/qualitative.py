@@ -9,6 +9,7 @@ from PIL import Image as Pillow
 from soundwhere.errors import ConfigError
 from soundwhere.files import atomic_path
 from soundwhere.media.draw import SOURCE_COLOURS, contact_sheet, outline, overlay
+from soundwhere.media.image import resize
 from soundwhere.models.similarity import normalise_range
 
 if TYPE_CHECKING:
@@ -35,17 +36,30 @@ def write_figure(path: Path, scenes: Sequence[Scene], methods: Sequence[Method])
         Pillow.fromarray(sheet).save(temporary)
 
 
-def scene_sheet(scenes: Sequence[Scene], methods: Sequence[Method]) -> Image:
-    """The rows of all scenes as one picture."""
-    rows = [scene_pictures(scene, methods) for scene in scenes]
+def scene_sheet(
+    scenes: Sequence[Scene], methods: Sequence[Method], *, apart: bool = True, height_px: int | None = None
+) -> Image:
+    """The rows of all scenes as one picture.
+
+    Args:
+        scenes: What is shown.
+        methods: A column each.
+        apart: Show the last of them map by map, in as many columns.
+        height_px: Height of every picture, if not its own.
+    """
+    rows = [scene_pictures(scene, methods, apart=apart) for scene in scenes]
+    if height_px is not None:
+        rows = [[(_at_height(picture, height_px), text) for picture, text in row] for row in rows]
     return contact_sheet([[one for one, _ in row] for row in rows], [[text for _, text in row] for row in rows])
 
 
-def scene_pictures(scene: Scene, methods: Sequence[Method]) -> list[tuple[Image, str]]:
+def scene_pictures(scene: Scene, methods: Sequence[Method], *, apart: bool = True) -> list[tuple[Image, str]]:
     """The pictures of one row with their captions."""
     pictures = [(with_truth(scene), f"{scene.name}: {', '.join(scene.kinds) or 'truth'}")]
-    for method in methods[:-1]:
+    for method in methods[:-1] if apart else methods:
         pictures.append((overlay(scene.image, stretched(scene, method)), method.label))
+    if not apart:
+        return pictures
     last = methods[-1]
     colours = list(SOURCE_COLOURS.values())
     for number, heat in enumerate(stretched(scene, last)):
@@ -60,6 +74,11 @@ def with_truth(scene: Scene) -> Image:
     for mask, colour in zip(scene.masks, SOURCE_COLOURS.values(), strict=False):
         picture = outline(picture, mask, colour)
     return picture
+
+
+def _at_height(picture: Image, height_px: int) -> Image:
+    height, width = picture.shape[:2]
+    return resize(picture, (height_px, max(1, round(width * height_px / height))))
 
 
 def stretched(scene: Scene, method: Method) -> NDArray[np.float32]:

@@ -154,12 +154,14 @@ def choose_scenes(
 
 
 def load_methods(
-    models: Sequence[str], predictions: Predictions | None, task: Task, preset: Preset, device: torch.device
+    models: Sequence[str],
+    predictions: Predictions | None,
+    task: Task,
+    preset: Preset,
+    device: torch.device,
+    load: Callable[[str], Network] = load_model,
 ) -> tuple[list[Method], int]:
-    """The methods to score, files of predictions first, and how many maps their controls give.
-
-    That is as many as the method with most maps gives: an answer with more maps than another is helped by the truth. If
-    the preset counts surplus maps as misses, it is no more than there are sources.
+    """The methods to score, files of predictions first, and how many maps their controls give; see `count_maps`.
 
     Args:
         models: Names, files or folders of runs.
@@ -167,32 +169,47 @@ def load_methods(
         task: What they are scored on.
         preset: How they are called.
         device: Where models run.
+        load: How models are loaded.
 
     Raises:
         CheckpointError: A model cannot be loaded.
     """
-    loaded = [load_model(name).to(device).eval() for name in models]
+    loaded = [load(name).to(device).eval() for name in models]
     labels = [] if predictions is None else [predictions.folder.resolve().name]
     labels = unique_labels([*labels, *map(model_label, models)])
     files = []
     if predictions is not None:
         files.append(FilesAnswerer(labels.pop(0), predictions, task.names, any_number=preset.surplus_misses))
-    counts = [*(each.maps for each in files), *(network.sources for network in loaded)]
+    maps = count_maps([*(each.maps for each in files), *(maps_of(network, task) for network in loaded)], task, preset)
+    asked = zip(labels, loaded, strict=True)
+    return [*files, *(ask_network(label, network, task, preset, maps) for label, network in asked)], maps
+
+
+def maps_of(network: Network, task: Task) -> int:
+    """How many maps a network gives, which may be told how many sources there are."""
+    return task.sources() if "number" in network.needs else network.sources
+
+
+def count_maps(counts: Sequence[int], task: Task, preset: Preset) -> int:
+    """How many maps controls give, where methods give some.
+
+    As many as the method with most maps: an answer with more maps than another is helped by the truth. If the preset
+    counts surplus maps as misses, it is no more than there are sources.
+    """
     maps = max(counts) if counts else task.sources()
-    if preset.surplus_misses:
-        maps = min(maps, task.sources())
-    networks = [
-        NetworkAnswerer(
-            told(label, network),
-            network,
-            task.benchmark.grid,
-            maps=maps,
-            single_frames=preset.call == "single-frames",
-            negatives=task.benchmark.truth != "none",
-        )
-        for label, network in zip(labels, loaded, strict=True)
-    ]
-    return [*files, *networks], maps
+    return min(maps, task.sources()) if preset.surplus_misses else maps
+
+
+def ask_network(label: str, network: Network, task: Task, preset: Preset, maps: int) -> NetworkAnswerer:
+    """A network under every control, on a benchmark and as a preset calls it."""
+    return NetworkAnswerer(
+        told(label, network),
+        network,
+        task.benchmark.grid,
+        maps=maps,
+        single_frames=preset.call == "single-frames",
+        negatives=task.benchmark.truth != "none",
+    )
 
 
 def constant_for(

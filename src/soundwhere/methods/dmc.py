@@ -125,6 +125,7 @@ class DMC(TwoEncoders):
         same_width(self)
         width, _ = self.channels
         self.fc_v_1, self.fc_a_1 = nn.Linear(width, width), nn.Linear(width, width)
+        self.needs = self.needs or frozenset({"number"})
 
     @property
     def sources(self) -> int:
@@ -134,7 +135,7 @@ class DMC(TwoEncoders):
     @property
     def note(self) -> str:
         """Where its maps come from."""
-        return "solo queries" if "sounds" in self.needs else "cluster of each sound centre, number of sounds given"
+        return "solo queries" if "sounds" in self.needs else "cluster of each sound centre"
 
     def embed(self, spectrogram: Tensor) -> Tensor:
         """Encode spectrograms (B, 1, F, T) into maps (B, C, f, t), which are not pooled."""

@@ -6,8 +6,8 @@ Aware Contrastive Learning, CVPR 2023 (github.com/OpenNLPLab/FNAC_AVL). Deviatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from torch.nn import functional as F
@@ -55,6 +55,10 @@ class FNACConfig(ProjectedConfig):
         super().__post_init__()
         for name in ("contrastive_steps", "regularisation"):
             require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+
+    def lasting(self, steps: int) -> Self:
+        """See `MethodConfig`; the same share of the steps is contrastive only."""
+        return replace(self, steps=steps, contrastive_steps=round(self.contrastive_steps * steps / self.steps))
 
 
 class FNACLosses(NamedTuple):

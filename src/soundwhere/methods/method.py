@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]  # what is done, and what there is
 
-Extra = Literal["labels", "sounds"]
-"""What a network may ask for besides picture and mixture: the classes that sound, or their separate sounds."""
+Extra = Literal["labels", "sounds", "number"]
+"""What a network may ask for besides picture and mixture: the classes that sound, their separate sounds, or only how
+many there are, as `sources` of `localise`."""
 
 
 @dataclass(frozen=True)

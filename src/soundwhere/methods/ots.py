@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from soundwhere.losses.pairs import with_strangers
 from soundwhere.methods.single_stage import SingleStageMethod
 from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, one_map, pool
+from soundwhere.models.encoders.norm import SynchronisedBatchNorm1d
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,8 +116,10 @@ class AVENet(TwoEncoders):
     def __init__(self, config: OTSConfig) -> None:
         super().__init__(config)
         (seen, heard), size = self.channels, config.dimension
-        self.vfc1, self.vfc2, self.vl2norm = nn.Linear(seen, size), nn.Linear(size, size), nn.BatchNorm1d(size)
-        self.afc1, self.afc2, self.al2norm = nn.Linear(heard, size), nn.Linear(size, size), nn.BatchNorm1d(size)
+        self.vfc1, self.vfc2 = nn.Linear(seen, size), nn.Linear(size, size)
+        self.vl2norm = SynchronisedBatchNorm1d(size)
+        self.afc1, self.afc2 = nn.Linear(heard, size), nn.Linear(size, size)
+        self.al2norm = SynchronisedBatchNorm1d(size)
         self.fc3 = nn.Linear(1, 2)
 
     @property

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from soundwhere.errors import CheckpointError, ConfigError
-from soundwhere.methods.catalogue import named_config
-from soundwhere.methods.files import build
+from soundwhere.errors import CheckpointError, ConfigError, SoundwhereError
+from soundwhere.methods.catalogue import METHODS, NAMES, is_named, named_config
+from soundwhere.methods.files import build, read_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,9 +54,45 @@ def read_published(name: str, path: Path, config: MethodConfig | None = None, *,
             f"The names in published checkpoints of {name!r} are not known.",
             "Train it, or give a file written by `soundwhere train`.",
         )
-    load_published(network, read_tensors(path), str(path))
+    tensors = read_tensors(path)
+    try:
+        load_published(network, tensors, str(path))
+    except CheckpointError as error:
+        others = fitting_methods(tensors)
+        if not others:
+            raise
+        found = " or ".join(map(repr, others))
+        raise CheckpointError(
+            f"{error.message} Its names are those of {found}.", f"Give --checkpoint-of {others[0]}."
+        ) from error
     network.complete(download)
     return network.eval()
+
+
+def is_released(path: Path) -> bool:
+    """Whether a file may be a checkpoint that authors released, because it is not a model of this package."""
+    if not path.is_file():
+        return False
+    try:
+        read_facts(path)
+    except CheckpointError:
+        return True
+    return False
+
+
+def fitting_methods(tensors: Mapping[str, Tensor]) -> list[str]:
+    """The named methods in whose published checkpoints these tensors could be, by their names and shapes."""
+    found = []
+    for name in filter(is_named, (*METHODS, *NAMES)):
+        try:
+            with torch.device("meta"):
+                network = build(named_config(name))
+            if network.published:
+                load_published(network, {key: tensor.to("meta") for key, tensor in tensors.items()}, "")
+                found.append(name)
+        except SoundwhereError:  # of another method, or one that cannot be built without its classes
+            continue
+    return found
 
 
 def load_published(network: Network, tensors: Mapping[str, Tensor], where: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from torch import nn
 
@@ -64,6 +64,10 @@ class SingleStageConfig(MethodConfig):
         for name in ("weight_decay", "warmup_steps", "clip_norm", "momentum"):
             require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "greater than 0")
+
+    def lasting(self, steps: int) -> Self:
+        """See `MethodConfig`."""
+        return replace(self, steps=steps)
 
 
 class Objective(nn.Module):

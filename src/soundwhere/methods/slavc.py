@@ -8,8 +8,8 @@ frozen it is its own slow copy.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import torch
 from torch import nn
@@ -60,6 +60,10 @@ class SLAVCConfig(TwoEncodersConfig):
         require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
         require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and less than 1")
         require(0 <= self.slowness <= 1, "slowness", self.slowness, "between 0 and 1")
+
+    def lasting(self, steps: int) -> Self:
+        """See `MethodConfig`; the slow copy lags behind by the same share of the steps."""
+        return replace(self, steps=steps, slowness=max(0.0, 1 - (1 - self.slowness) * self.steps / steps))
 
 
 class Heads(nn.Module):

@@ -36,7 +36,7 @@ class Progress:
         step: Optimiser steps done in that stage.
         best_loss: The lowest smoothed loss of the stage so far.
         smooth_loss: Exponential average of the loss.
-        seconds: Time spent training so far, over all sittings.
+        seconds: Time spent on steps so far, over all stages and sittings.
     """
 
     stage: str

@@ -96,8 +96,8 @@ def run_stage(
         parallel = DistributedDataParallel(objective)
     trained = [parameter for group in optimiser.param_groups for parameter in group["params"]]
 
+    began = time.monotonic()  # waiting for a batch is a part of its step
     for batch in batches:
-        began = time.monotonic()
         torch.manual_seed(step_seed(seed, progress.stage, progress.step))
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(schedule, progress.step, steps) * group.get("factor", 1.0)
@@ -119,6 +119,7 @@ def run_stage(
         yield progress, statistics
         if stopping:
             return
+        began = time.monotonic()
 
 
 def step_seed(seed: int, stage: str, step: int) -> int:

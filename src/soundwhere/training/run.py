@@ -63,6 +63,7 @@ def train(
     resume: bool | Literal["auto"] = False,
     start: Path | None = None,
     download: bool = False,
+    longest_s: float = math.inf,
 ) -> Path:
     """Train a model and return the file it ends up in.
 
@@ -73,12 +74,14 @@ def train(
             if there is one and starts otherwise.
         start: Begin from this model's weights, as far as both have them.
         download: Fetch weights that encoders start from if they are not found on this machine.
+        longest_s: Stop when steps have taken so long, over all sittings, and return the file of the latest checkpoint,
+            from which the run may go on; for one process.
 
     Raises:
         KeyboardInterrupt: SIGTERM came; a checkpoint was written after the step that was under way.
     """
     try:
-        return Run(config, folder, resume=resume, start=start, download=download).train()
+        return Run(config, folder, resume=resume, start=start, download=download, longest_s=longest_s).train()
     finally:
         distributed.shutdown()
 
@@ -87,18 +90,28 @@ class Run:
     """The state of a run between its steps."""
 
     def __init__(
-        self, config: Config, folder: Path, *, resume: bool | Literal["auto"], start: Path | None, download: bool
+        self,
+        config: Config,
+        folder: Path,
+        *,
+        resume: bool | Literal["auto"],
+        start: Path | None,
+        download: bool,
+        longest_s: float = math.inf,
     ) -> None:
         self.folder = folder
+        self.longest_s = longest_s
         self.device = distributed.initialise(config.train.device)
         self.latest = folder / LATEST
         self.resumed: Progress | None = None
-        self.config = _checked(config)
+        self.seconds = 0.0
+        self.config = check_config(config)
         self.stages = find_method(config.method.family).stages(self.config.method)
         if resume == "auto":
             resume = distributed.as_main_says(self.latest.exists(), self.device)
         if resume:
             self.resumed = self._resumed()
+            self.seconds = self.resumed.seconds
         elif self.latest.exists():
             raise ConfigError(f"{folder} already holds a run.", "Continue it with --resume, or choose another --out.")
         elif start is None and self.stages[0].follows is not None:
@@ -144,17 +157,25 @@ class Run:
         names = [stage.name for stage in self.stages]
         first = names.index(self.resumed.stage) if self.resumed else 0
         for stage in self.stages[first:]:
-            self._train_stage(stage, final=stage.name == names[-1])
+            ended = self._train_stage(stage, final=stage.name == names[-1])
+            if not ended or (self.out_of_time and stage.name != names[-1]):
+                return self.latest
         distributed.barrier()  # until the main process has written everything
         return self.folder / BEST
 
-    def _train_stage(self, stage: Stage, final: bool) -> None:
+    @property
+    def out_of_time(self) -> bool:
+        """Whether steps have taken as long as they may."""
+        return self.seconds >= self.longest_s
+
+    def _train_stage(self, stage: Stage, final: bool) -> bool:
+        """Run a stage, or what is left of it; whether there was time enough."""
         settings, schedule, phases = self.config.train, stage.schedule, stage.phases
         steps = phases[-1].until
         self.model.to(self.device)
         objective = stage.objective(self.model)
         optimiser = make_optimiser(objective, schedule)
-        progress = Progress(stage.name)
+        progress = Progress(stage.name, seconds=self.seconds)
         if self.resumed is not None and self.resumed.stage == stage.name:
             progress = self.resumed
             restore(self.latest, self.model, optimiser)
@@ -184,10 +205,11 @@ class Run:
                     self.device,
                     seed=settings.seed,
                     bf16=settings.precision == "bf16",
-                    stop=stop.came,
+                    stop=lambda: stop.came() or self.out_of_time,
                 )
                 for place, statistics in loop:
                     progress = replace(place, best_loss=progress.best_loss)
+                    self.seconds = progress.seconds
                     journal.write(progress, statistics)
                     self._keep_copy(progress)
                     if progress.step % epoch == 0 or progress.step == steps:
@@ -201,12 +223,15 @@ class Run:
                 if progress.step < until:  # asked to stop, as every process was
                     self._save(progress, optimiser)
                     distributed.barrier()  # who ends first might take the main process with it
+                    if self.out_of_time and not stop.came():
+                        return False
                     raise KeyboardInterrupt
         if final and progress.best_loss == Progress.best_loss:  # resumed to stop at a step that it has passed
             self._keep_best(progress)
         left = stage.finish(self.model)
         if left is not None and distributed.is_main():
             write_model(self.folder / stage_file(stage.name), left)
+        return True
 
     def draws(self, needs: Needs, stage: Stage) -> Draws:
         """What a phase trains on; preparing it (rendering, encoding frozen features) shows its progress."""
@@ -258,8 +283,8 @@ def changeable(config: Config) -> set[str]:
     return CHANGEABLE | {f"method.{name}" for name in config.method.changeable}
 
 
-def _checked(config: Config) -> Config:
-    """The configuration with what follows from it, or an error where it contradicts itself."""
+def check_config(config: Config) -> Config:
+    """The configuration with what follows from it, or an error where it asks for what cannot be had."""
     config = find_method(config.method.family).check(config)
     if config.data.source != "synthetic":
         data_root(config.data)

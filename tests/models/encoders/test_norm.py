@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from soundwhere.distributed import gather
-from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
+from soundwhere.models.encoders.norm import SynchronisedBatchNorm1d, SynchronisedBatchNorm2d
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    Answers = tuple[dict[str, dict[str, Tensor]], list[Tensor]]  # of one process, by norm; gradients of a network
 
 
 def _input() -> Tensor:
@@ -23,7 +25,11 @@ def _input() -> Tensor:
     return 3 * torch.randn(8, 4, 5, 6, generator=torch.Generator().manual_seed(0)) + 100
 
 
-def _start(norm: nn.BatchNorm2d) -> nn.BatchNorm2d:
+def _vectors() -> Tensor:
+    return _input().mean((2, 3))
+
+
+def _start(norm: nn.Module) -> nn.Module:
     with torch.no_grad():
         norm.weight.copy_(torch.tensor([1.0, 2.0, -1.0, 0.5]))
         norm.bias.copy_(torch.tensor([0.0, 1.0, 2.0, -3.0]))
@@ -67,7 +73,10 @@ def _work(rank: int, folder: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     rows = slice(0, 3) if rank == 0 else slice(3, 8)  # batches of different size count by their size
-    answers = _pass(_start(SynchronisedBatchNorm2d(4)), _input()[rows])
+    answers = {
+        "2d": _pass(_start(SynchronisedBatchNorm2d(4)), _input()[rows]),
+        "1d": _pass(_start(SynchronisedBatchNorm1d(4)), _vectors()[rows]),
+    }
     network = DistributedDataParallel(_network())
     _contrast(network((_input() - 100)[4 * rank : 4 * rank + 4])).backward()
     gradients = [parameter.grad for parameter in network.parameters()]
@@ -76,24 +85,32 @@ def _work(rank: int, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def two_processes(
-    tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]
-) -> list[tuple[dict[str, Tensor], list[Tensor]]]:
+def two_processes(tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]) -> list[Answers]:
     folder = tmp_path_factory.mktemp("processes")
     on_two_processes(_work, folder)
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
-def test_one_process_is_torchs_own() -> None:
-    ours, theirs = (_pass(_start(kind(4)), _input()) for kind in (SynchronisedBatchNorm2d, nn.BatchNorm2d))
+KINDS: dict[str, tuple[Callable[[], Tensor], type[nn.Module], type[nn.Module]]] = {
+    "2d": (_input, SynchronisedBatchNorm2d, nn.BatchNorm2d),
+    "1d": (_vectors, SynchronisedBatchNorm1d, nn.BatchNorm1d),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_process_is_torchs_own(kind: str) -> None:
+    features, *norms = KINDS[kind]
+    ours, theirs = (_pass(_start(norm(4)), features()) for norm in norms)
     assert list(ours) == list(theirs)
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=0)
 
 
-def test_two_processes_are_one_on_the_joined_batch(two_processes: list[tuple[dict[str, Tensor], list[Tensor]]]) -> None:
-    expected = _pass(_start(nn.BatchNorm2d(4)), _input())
-    first, second = (answers for answers, _ in two_processes)
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_processes_are_one_on_the_joined_batch(kind: str, two_processes: list[Answers]) -> None:
+    features, _, theirs = KINDS[kind]
+    expected = _pass(_start(theirs(4)), features())
+    first, second = (answers[kind] for answers, _ in two_processes)
     for name in ("output", "evaluated", "input gradient"):
         torch.testing.assert_close(torch.cat([first[name], second[name]]), expected[name], rtol=1e-4, atol=1e-3)
     for name in ("weight gradient", "bias gradient"):
@@ -104,7 +121,7 @@ def test_two_processes_are_one_on_the_joined_batch(two_processes: list[tuple[dic
 
 
 def test_a_network_trains_on_two_processes_as_on_one(
-    two_processes: list[tuple[dict[str, Tensor], list[Tensor]]],
+    two_processes: list[Answers],
 ) -> None:
     network = _network()
     _contrast(network(_input() - 100)).backward()

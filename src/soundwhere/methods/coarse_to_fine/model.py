@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from torch.nn import functional as F
 
-from soundwhere.config import require
+from soundwhere.config import require, share_out
 from soundwhere.methods.classes import choose_classes, require_classes, taken
 from soundwhere.methods.coarse_to_fine.classes import (
     ClassVectors,
@@ -89,6 +89,12 @@ class CoarseToFineConfig(TwoEncodersConfig):
             require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         require(self.batch_size >= 2, "batch_size", self.batch_size, "2 or more")
         require(self.learning_rate_two > 0, "learning_rate_two", self.learning_rate_two, "greater than 0")
+
+    def lasting(self, steps: int) -> Self:
+        """See `MethodConfig`."""
+        if self.stage != "both":
+            return replace(self, **{"steps" if self.stage == "one" else "steps_two": steps})
+        return replace(self, **share_out(steps, {"steps": (self.steps, 1), "steps_two": (self.steps_two, 1)}))
 
 
 class CoarseToFine(SeveralMaps):

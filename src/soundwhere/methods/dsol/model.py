@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import require
+from soundwhere.config import require, share_out
 from soundwhere.methods.classes import choose_classes, taken
 from soundwhere.methods.dsol.objects import class_maps, object_maps
 from soundwhere.methods.several import SeveralMaps
@@ -73,6 +73,11 @@ class DSOLConfig(TwoEncodersConfig):
             require(getattr(self, name) >= least, name, getattr(self, name), f"{least} or more")
         for name in ("classifier_rate", "location_weight"):
             require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+
+    def lasting(self, steps: int) -> Self:
+        """See `MethodConfig`."""
+        stage_one = {"steps_round": (self.steps_round, self.rounds), "steps_class": (self.steps_class, self.rounds - 1)}
+        return replace(self, **share_out(steps, {**stage_one, "steps": (self.steps, 1)}))
 
 
 class DSOL(SeveralMaps):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from soundwhere import constants
-from soundwhere.config import MethodConfig, Thresholds, positive_multiple, require
+from soundwhere.config import MethodConfig, Thresholds, positive_multiple, require, share_out
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,12 @@ class SCAVConfig(MethodConfig):
     def trained_like(self, other: MethodConfig) -> SCAVConfig:
         """See `MethodConfig`; a network that is trained again gets its second stage back."""
         return replace(super().trained_like(other), decouple=True)
+
+    def lasting(self, steps: int) -> Self:
+        """See `MethodConfig`."""
+        if self.stage != "both":
+            return replace(self, **{"steps_one" if self.stage == "one" else "steps_two": steps})
+        return replace(self, **share_out(steps, {"steps_one": (self.steps_one, 1), "steps_two": (self.steps_two, 1)}))
 
     def of_stage(self, stage: str) -> SCAVConfig:
         """The same with the learning rate and the batch size of one stage."""

@@ -16,27 +16,40 @@ class SynchronisedBatchNorm2d(nn.BatchNorm2d):
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - torch's name
         """Normalise features of shape (B, C, H, W) channel by channel."""
-        if not self.training or world_size() == 1:
-            return super().forward(input)
-        features = input.float()  # bf16 sums lose digits
-        count = all_reduce_sum(features.new_tensor(features.numel() // features.shape[1]))
-        mean = all_reduce_sum(features.sum((0, 2, 3))) / count
-        centred = features - _per_channel(mean)
-        variance = all_reduce_sum(centred.square().sum((0, 2, 3))) / count
-        self._track(mean.detach(), variance.detach() * (count / (count - 1).clamp(min=1)))
-        scale = torch.rsqrt(variance + self.eps) * self.weight
-        return torch.addcmul(_per_channel(self.bias), centred, _per_channel(scale)).to(input.dtype)
-
-    @torch.no_grad()
-    def _track(self, mean: Tensor, unbiased_variance: Tensor) -> None:
-        """Move the running statistics towards this batch's."""
-        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
-            return
-        self.num_batches_tracked.add_(1)
-        step = 1 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean, step)
-        self.running_var.lerp_(unbiased_variance, step)
+        return _over_all(self, input) if self.training and world_size() > 1 else super().forward(input)
 
 
-def _per_channel(values: Tensor) -> Tensor:
-    return values[:, None, None]
+class SynchronisedBatchNorm1d(nn.BatchNorm1d):
+    """BatchNorm1d whose training statistics span every process; see `SynchronisedBatchNorm2d`."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - torch's name
+        """Normalise vectors of shape (B, C) channel by channel."""
+        return _over_all(self, input) if self.training and world_size() > 1 else super().forward(input)
+
+
+def _over_all(norm: nn.BatchNorm1d | nn.BatchNorm2d, input: Tensor) -> Tensor:  # noqa: A002 - torch's name
+    """Normalise features (B, C, ...) by the statistics of every process's batch."""
+    features = input.float()  # bf16 sums lose digits
+    rest = (0, *range(2, features.ndim))
+    count = all_reduce_sum(features.new_tensor(features.numel() // features.shape[1]))
+    mean = all_reduce_sum(features.sum(rest)) / count
+    centred = features - _per_channel(mean, features)
+    variance = all_reduce_sum(centred.square().sum(rest)) / count
+    _track(norm, mean.detach(), variance.detach() * (count / (count - 1).clamp(min=1)))
+    scale = torch.rsqrt(variance + norm.eps) * norm.weight
+    return torch.addcmul(_per_channel(norm.bias, features), centred, _per_channel(scale, features)).to(input.dtype)
+
+
+@torch.no_grad()
+def _track(norm: nn.BatchNorm1d | nn.BatchNorm2d, mean: Tensor, unbiased_variance: Tensor) -> None:
+    """Move the running statistics towards this batch's."""
+    if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
+        return
+    norm.num_batches_tracked.add_(1)
+    step = 1 / norm.num_batches_tracked.item() if norm.momentum is None else norm.momentum
+    norm.running_mean.lerp_(mean, step)
+    norm.running_var.lerp_(unbiased_variance, step)
+
+
+def _per_channel(values: Tensor, features: Tensor) -> Tensor:
+    return values.reshape(-1, *[1] * (features.ndim - 2))
