@@ -167,8 +167,13 @@ def rounds(
     """The one loop over scenes there is, shared by several processes: in each round, each looks at one batch.
 
     Args:
-        scenes: As those of `views`, as are the other arguments.
-        share: Which of how many processes this is; what is wanted must be the same on all of them.
+        scenes: As for `views`.
+        controls: As for `views`.
+        share: Which of how many processes this is.
+        batch: As for `views`.
+        alike: As for `views`.
+        wanted: As for `views`; all processes want the same.
+        tick: Called with the number of scenes that all have done, and that of all scenes.
 
     Yields:
         The batch of this process as scenes that are alike; nothing where the last round has fewer batches than there
