@@ -97,9 +97,9 @@ def _driver(
             failure = error
             ray.shutdown()
     if failure is not None:
-        reason = str(failure).strip().splitlines()
+        reason = (str(failure).strip().splitlines() or [repr(failure)])[0].rstrip(".")
         raise SoundwhereError(
-            f"The ray cluster {address or 'of this machine'} cannot be reached: {reason[0] if reason else failure!r}",
+            f"The ray cluster {address or 'of this machine'} cannot be reached: {reason}.",
             "Start it with `ray start --head` and set its RAY_AUTH_TOKEN here, or unset RAY_ADDRESS to start one here.",
         ) from failure
 
