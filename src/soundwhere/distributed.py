@@ -1,19 +1,25 @@
 """Ranks, gather with gradient: every collective of the package. On one process each is a no-op.
 
-One machine with several GPUs:  torchrun --nproc-per-node 4 -m soundwhere train ...
+One machine with several GPUs:  torchrun --nproc-per-node 4 -m soundwhere train ...  (or evaluate)
 Without a GPU the same command runs over gloo.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, cast
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from soundwhere.errors import ConfigError
+from soundwhere.errors import ConfigError, SoundwhereError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
 
 
 def rank() -> int:
@@ -75,6 +81,41 @@ def as_main_says(value: bool, device: torch.device) -> bool:
     told = torch.tensor([int(value)], device=device)
     dist.broadcast(told, 0)
     return bool(told.item())
+
+
+def from_main(value: T) -> T:
+    """What the main process has, on all; it travels by pickle."""
+    if not _several():
+        return value
+    told = [value if is_main() else None]
+    with _lost_is_told():
+        dist.broadcast_object_list(told, 0)
+    return cast(T, told[0])
+
+
+def from_all(value: T) -> list[T]:
+    """What each process has, in rank order, on all; it travels by pickle.
+
+    Raises:
+        SoundwhereError: Another process has ended.
+    """
+    if not _several():
+        return [value]
+    told: list[Any] = [None] * world_size()
+    with _lost_is_told():
+        dist.all_gather_object(told, value)
+    return told
+
+
+@contextmanager
+def _lost_is_told() -> Iterator[None]:
+    """What the backends raise when another process is gone says little."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise SoundwhereError(
+            "Another process of this run has ended.", "See what it said; the same command goes on where this run was."
+        ) from error
 
 
 def gather(tensor: Tensor) -> Tensor:

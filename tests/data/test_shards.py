@@ -334,10 +334,44 @@ def web(shards: Path) -> Iterator[str]:
 
 def test_shards_over_http(web: str, shards: Path, tmp_path: Path) -> None:
     pytest.importorskip("aiohttp", reason="fsspec opens http addresses with aiohttp")
-    clips = ShardClips(web, cache=tmp_path)
-    np.testing.assert_array_equal(clips.image(5), ShardClips(shards).image(5))
-    with pytest.raises(DataError, match="secret"):
+    expected = ShardClips(shards)
+    sizes = [path.stat().st_size for path in shards.glob("*.tar")]
+    limit = sum(sizes) - min(sizes) // 2  # all but one
+    with pytest.warns(UserWarning, match="larger than the cache"):
+        clips = ShardClips(web, cache=tmp_path, cache_gb=limit / 1e9)
+    (cache,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    for index in (0, 8, 4, 0):
+        clips._open.clear()  # as in another process
+        np.testing.assert_array_equal(clips.image(index), expected.image(index))
+        np.testing.assert_array_equal(clips.sound(index), expected.sound(index))
+        assert 0 < sum(path.stat().st_size for path in cache.glob("*.tar")) <= limit
+
+
+def test_a_web_server_that_refuses_is_told(web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("aiohttp", reason="fsspec opens http addresses with aiohttp")
+    from soundwhere.cli.main import run
+
+    with pytest.raises(DataError, match=r"secret/manifest.json cannot be read: 403") as caught:
         ShardClips(f"{web}/secret", cache=tmp_path)
+    assert "permissions" in caught.value.remedy
+    with pytest.raises(DataError, match=r"nothing/manifest.json does not exist") as caught:
+        ShardClips(f"{web}/nothing", cache=tmp_path)
+    assert "soundwhere prepare" in caught.value.remedy
+    nobody = "http://127.0.0.1:9"  # where nothing listens
+    with pytest.raises(DataError, match=r"127.0.0.1:9/manifest.json cannot be read: .*[Cc]onnect"):
+        ShardClips(nobody, cache=tmp_path)
+    flags = [
+        "--model",
+        "scav-tiny",
+        "--source",
+        "shards",
+        "--shard-cache",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert run(["train", "--root", f"{web}/secret", *flags]) == 2
+    assert "secret/manifest.json cannot be read: 403" in capsys.readouterr().err
 
 
 def test_addresses_and_folders_are_told_apart(tmp_path: Path) -> None:

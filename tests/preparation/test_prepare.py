@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
 import sys
 import tarfile
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -293,46 +290,6 @@ def test_strict_and_dry_run(tmp_path: Path, videos: Path, capsys: pytest.Capture
     assert "problems.csv" in capsys.readouterr().err
     assert run([*arguments, "--shard-range", "x"]) == 2
     assert run([*arguments, "--workers", "0"]) == 2
-
-
-def children(process: int) -> list[int]:
-    found = subprocess.run(["pgrep", "-P", str(process), "-f", "spawn_main"], capture_output=True, text=True)
-    return [int(line) for line in found.stdout.split()]
-
-
-@pytest.mark.skipif(
-    not os.environ.get("SOUNDWHERE_CLUSTER_TESTS"),
-    reason="kills runs whose length depends on the machine: set SOUNDWHERE_CLUSTER_TESTS=1",
-)
-@pytest.mark.slow
-def test_kill_9_of_driver_or_worker_at_any_moment(tmp_path: Path, videos: Path, peace: Path, hashes: Any) -> None:
-    chance = random.Random(0)
-    arguments = command(videos, "--out", tmp_path, "--short-px", "32", "--clips-per-shard", "3", "--workers", "2")
-    kills = {"driver": 0, "worker": 0}
-    for attempt in range(30):
-        run = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if attempt < 8:  # at some moment after the first worker is there, of which some are before it does anything
-            who = ("driver", "worker")[attempt % 2]
-            while run.poll() is None and not children(run.pid):
-                time.sleep(0.01)
-            time.sleep(chance.uniform(0, 2))
-            for victim in [run.pid] if who == "driver" else children(run.pid)[:1]:
-                if run.poll() is None:
-                    os.kill(victim, signal.SIGKILL)
-                    kills[who] += 1
-        said = run.communicate(timeout=120)
-        for index in tmp_path.glob("shard-*.index"):  # what is finished is whole, at every moment
-            header, _ = read_index(index)
-            content = index.with_suffix(".tar").read_bytes()
-            assert hashlib.sha256(content).hexdigest() == header["tar_sha256"]
-        if run.returncode == 0 and "the set is complete" in said[1]:
-            if min(kills.values()) >= 2:
-                break
-            (tmp_path / "shard-000003.index").unlink()  # once more
-    assert min(kills.values()) >= 2
-    assert hashes(tmp_path) == hashes(peace)
-    with (tmp_path / "problems.csv").open(newline="") as file:
-        assert [row["id"] for row in csv.DictReader(file)] == ["bad.mp4"]
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, videos: Path) -> None:

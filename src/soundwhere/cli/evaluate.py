@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +17,8 @@ from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from soundwhere.evaluation.answerers import Method
     from soundwhere.evaluation.constant import Constant
@@ -38,6 +41,7 @@ Examples:
   soundwhere evaluate --benchmark vggsound-duet --annotations annotations/ --input-free
   soundwhere evaluate --benchmark folder --data mine/ --predictions heatmaps/
   soundwhere evaluate --benchmark real-trio --data real-duet/ --model scav-mobile ezvsl.pth --checkpoint-of ez-vsl
+  torchrun --nproc-per-node 4 -m soundwhere evaluate --benchmark vgg-ss --data clips/ --model runs/first
 """
 
 _ALWAYS = ("list.csv", "results.json", "scenes.npz", "tables.md", "tables.tex")
@@ -115,13 +119,28 @@ class Options:
 
 
 def run(arguments: list[str]) -> int:
-    """Evaluate, write everything to the folder, and print the tables."""
+    """Evaluate, write everything to the folder, and print the tables; of several processes, the first one does."""
     options = parse(Options, arguments, "evaluate", description=DESCRIPTION)
     preset = _check(options)
-    page = options.page and _can_draw_page()
 
+    from soundwhere import distributed
+
+    try:
+        device = distributed.initialise(options.device)
+        with ExitStack() as stack:
+            if not distributed.is_main():
+                nowhere = stack.enter_context(Path(os.devnull).open("w"))
+                stack.enter_context(redirect_stdout(nowhere))
+                stack.enter_context(redirect_stderr(nowhere))
+            _evaluate(options, preset, shlex.join(["soundwhere", "evaluate", *arguments]), device)
+    finally:
+        distributed.shutdown()
+    return 0
+
+
+def _evaluate(options: Options, preset: Preset, command: str, device: torch.device) -> None:
     from soundwhere.cli.terminal import Bar, print_tables, print_written
-    from soundwhere.distributed import initialise
+    from soundwhere.distributed import is_main
     from soundwhere.evaluation.answerers import InputFreeAnswerer
     from soundwhere.evaluation.files import write_results, write_scene_scores, write_tables
     from soundwhere.evaluation.predictions import Predictions
@@ -132,13 +151,14 @@ def run(arguments: list[str]) -> int:
     from soundwhere.evaluation.tables import evaluation_tables
     from soundwhere.evaluation.task import choose_scenes, constant_for, load_methods
 
+    page = options.page and _can_draw_page()
     out = _out(options)
     _check_released(options)
     predictions = None if options.predictions is None else Predictions(options.predictions)
     request = _request(options)
     benchmark = request.open()
     print(benchmark.describe(), flush=True)
-    if benchmark.missing:
+    if benchmark.missing and is_main():
         benchmark.write_missing(out / "missing.csv")
         say(f"the missing scenes are listed in {out / 'missing.csv'}")
     task = choose_scenes(
@@ -152,7 +172,7 @@ def run(arguments: list[str]) -> int:
     )
     drawn = find_scenes(task.names, options.figure)
     methods, maps = load_methods(
-        options.model, predictions, task, preset, initialise(options.device), lambda name: _load(options, name)
+        options.model, predictions, task, preset, device, lambda name: _load(options, name)
     )
     old = outdated(out / "scores")
     if old:
@@ -177,11 +197,12 @@ def run(arguments: list[str]) -> int:
             tick=bar.update,
         )
     real_pairs = _real_pairs(options, request, methods, preset) if benchmark.name == "silent-negatives" else None
+    if not is_main():
+        return
     summary = summarise_evaluation(evaluation, constant, real_pairs=real_pairs, thresholds=_thresholds(methods))
     tables = evaluation_tables(evaluation, summary, f"{options.benchmark}{', solos' if options.solo else ''}")
     if options.compare:
         tables += _published(options, evaluation, constant)
-    command = shlex.join(["soundwhere", "evaluate", *arguments])
     facts = {
         "command": command,
         "about": task.about,
@@ -202,7 +223,6 @@ def run(arguments: list[str]) -> int:
     made = {"missing.csv": bool(benchmark.missing), "figure.png": bool(drawn), "report.html": page}
     names = [*_ALWAYS, *(name for name, written in made.items() if written)]
     print_written(out, [out / name for name in sorted(names)])
-    return 0
 
 
 def _check(options: Options) -> Preset:
@@ -217,8 +237,6 @@ def _check(options: Options) -> Preset:
             "--input-free scores only answers without input.",
             "Leave it out: they are scored beside every model anyway.",
         )
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError("Evaluation runs on one process.", "Start it without torchrun.")
     if options.batch < 1 or (options.limit is not None and options.limit < 2):
         raise ConfigError(
             f"--batch {options.batch} and --limit {options.limit} are not valid together.",

@@ -122,17 +122,18 @@ class View:
     def recall(self, key: Hashable, numbers: Sequence[int], make: Callable[[list[Scene]], Tensor]) -> Tensor:
         """What a network makes of scenes, each being shown to it once.
 
+        And alone: the last digits of what is made of several depend on how many they are, which would depend on what
+        was looked at before, and so on where a run was resumed and on how many processes share the work.
+
         Args:
             key: Names the network and what it does.
             numbers: Of the scenes, whether looked at or others.
             make: From scenes to impressions, whose first size is their number.
         """
         known = {number: self.reader[number] for number in numbers}
-        lacking = [number for number, each in known.items() if key not in each.impressions]
-        if lacking:
-            made = make([known[number].scene for number in lacking])
-            for number, impression in zip(lacking, made, strict=True):
-                known[number].impressions[key] = impression.clone()  # not a part of the batch, which need not stay
+        for each in known.values():
+            if key not in each.impressions:
+                each.impressions[key] = make([each.scene])[0]
         return torch.stack([known[number].impressions[key] for number in numbers])
 
 
@@ -145,7 +146,7 @@ def views(
     wanted: Callable[[Sequence[int]], bool] | None = None,
     tick: Callable[[int, int], None] | None = None,
 ) -> Iterator[View]:
-    """Look at every scene: the one loop over scenes there is.
+    """Look at every scene.
 
     Args:
         scenes: All of them.
@@ -158,6 +159,35 @@ def views(
     Yields:
         Scenes that are alike, all of a batch before the next.
     """
+    for found in rounds(scenes, controls, batch=batch, alike=alike, wanted=wanted, tick=tick):
+        yield from found
+
+
+def rounds(
+    scenes: Sequence[Scene],
+    controls: Iterable[Control] = (),
+    *,
+    share: tuple[int, int] = (0, 1),
+    batch: int = BATCH,
+    alike: Callable[[Scene], Hashable] = lambda scene: scene.masks.shape,
+    wanted: Callable[[Sequence[int]], bool] | None = None,
+    tick: Callable[[int, int], None] | None = None,
+) -> Iterator[list[View]]:
+    """The one loop over scenes there is, shared by several processes: in each round, each looks at one batch.
+
+    Args:
+        scenes: As for `views`.
+        controls: As for `views`.
+        share: Which of how many processes this is.
+        batch: As for `views`.
+        alike: As for `views`.
+        wanted: As for `views`; all processes want the same.
+        tick: Called with the number of scenes that all have done, and that of all scenes.
+
+    Yields:
+        The batch of this process as scenes that are alike; nothing where the last round has fewer batches than there
+        are processes.
+    """
     count = len(scenes)
     asked = set(controls)
     meets = bool({"shuffled", "blind"} & asked)
@@ -165,16 +195,18 @@ def views(
     order = _order_of_partners(count) if meets else list(range(count))
     batches = [order[start : start + batch] for start in range(0, count, batch)]  # the same ones in a resumed run
     steps = [numbers for numbers in batches if wanted is None or wanted(numbers)]
-    reader = Reader(scenes, [_needed(numbers, count, meets, absent) for numbers in steps])
+    rank, processes = share
+    together = [steps[start : start + processes] for start in range(0, len(steps), processes)]
+    own = [each[rank] if rank < len(each) else [] for each in together]
+    reader = Reader(scenes, [_needed(numbers, count, meets, absent) for numbers in own])
     done = count - sum(map(len, steps))
-    for numbers in steps:
+    for numbers, everybodys in zip(own, together, strict=True):
         groups: dict[Hashable, list[int]] = {}
         for number in numbers:
             groups.setdefault(alike(reader[number].scene), []).append(number)
-        for group in groups.values():
-            yield View(reader, group, [absent[number] for number in group])
+        yield [View(reader, group, [absent[number] for number in group]) for group in groups.values()]
         reader.end_step()
-        done += len(numbers)
+        done += sum(map(len, everybodys))
         if tick is not None:
             tick(done, count)
 

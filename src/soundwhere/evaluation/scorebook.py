@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from soundwhere import distributed
 from soundwhere.errors import OutputError
 from soundwhere.files import make_folder, output_error, parse_json
 
@@ -23,6 +24,8 @@ class Scorebook:
     A line is `[scene, value, check]`, the last being a checksum of the others: what people or other programs write is
     not taken for scores.
 
+    Of several processes, which all make and fill the same books, the main one keeps the file; all know what it holds.
+
     Args:
         folder: Where it is kept; nowhere but in memory if None.
         settings: Everything the scores depend on, as JSON values; they are the file's first line.
@@ -34,8 +37,11 @@ class Scorebook:
     def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
         self._lines: dict[str, Any] = {}
         self.path: Path | None = None
-        if folder is None:
-            return
+        if folder is not None and distributed.is_main():
+            self._open(folder, settings)
+        self._lines = distributed.from_main(self._lines)
+
+    def _open(self, folder: Path, settings: dict[str, Any]) -> None:
         first = json.dumps({"settings": {"schema": SCHEMA, **settings}}, sort_keys=True).encode() + b"\n"
         self.path = folder / f"{hashlib.sha256(first).hexdigest()[:16]}.jsonl"
         try:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from soundwhere import __version__
+from soundwhere import __version__, distributed
 from soundwhere.data.selection import KnowsMaskKinds
-from soundwhere.errors import DataError
+from soundwhere.errors import ConfigError, DataError, SoundwhereError
 from soundwhere.evaluation.answerers import alike
-from soundwhere.evaluation.reading import BATCH, heard_apart, views
+from soundwhere.evaluation.reading import BATCH, heard_apart, rounds
 from soundwhere.evaluation.scorebook import Scorebook
 from soundwhere.metrics.listening import FramesFound, confidence, frames_found, lit_share, solo_peaks
 from soundwhere.metrics.pairs import PairScores
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from soundwhere.types import Scene
 
     Values = NDArray[np.float64]
+    Found = list[dict[str, Any]]
 
 Measure = Literal["pairs", "light", "frames"]
 """What is looked at: how well maps fit the truth; how much is lit and how surely; whether sounding frames are found."""
@@ -122,6 +123,9 @@ def evaluate(
 ) -> Evaluation:
     """Ask everybody about every scene; what was scored before with the same settings is not asked again.
 
+    Several processes that call it with the same arguments share the scenes, and each returns all the scores, which are
+    those that one process would have found.
+
     Args:
         scenes: With the truth.
         names: Their names.
@@ -136,6 +140,7 @@ def evaluate(
 
     Raises:
         DataError: There is no scene, or an answer cannot be scored.
+        ConfigError: Processes were given different scenes or methods.
     """
     keys = [f"{number} {name}" for number, name in enumerate(names)]  # whatever a data set calls its scenes
     if not keys:
@@ -144,22 +149,34 @@ def evaluate(
     about = {"about": about or {}, "scenes": listed}
     facts_book = Scorebook(folder, {**about, "facts": True})
     shared = {**about, "version": __version__, "grid": list(grid), "preset": asdict(preset)}
-    books = [Scorebook(folder, {**shared, "answerer": each.identity if folder else {}}) for each in asked]
-    seen = views(
+    identities = [each.identity if folder or distributed.world_size() > 1 else {} for each in asked]
+    _agree([listed, batch, {**shared, "about": None}, identities])
+    books = [Scorebook(folder, {**shared, "answerer": identity}) for identity in identities]
+    seen = rounds(
         scenes,
         {row.control for each in asked for row in each.rows},
+        share=(distributed.rank(), distributed.world_size()),
         batch=batch,
         alike=alike(asked),
         wanted=lambda numbers: any(keys[number] not in book for book in (facts_book, *books) for number in numbers),
         tick=tick,
     )
-    for view in seen:
-        called = [keys[number] for number in view.numbers]
-        facts_book.add({keys[number]: _facts(scenes, number, scene) for number, scene in _numbered(view)})
-        for answerer, book in zip(asked, books, strict=True):
-            if any(key not in book for key in called):
-                lines = _lines(answerer, view, preset, grid, measures)
-                book.add(dict(zip(called, lines, strict=True)))
+
+    def look(views: Sequence[View]) -> Found:
+        """What each book, that of facts being the first, is to hold of some scenes."""
+        found: Found = [{} for _ in (facts_book, *books)]
+        for view in views:
+            called = [keys[number] for number in view.numbers]
+            found[0] |= {keys[number]: _facts(scenes, number, scene) for number, scene in _numbered(view)}
+            for answerer, book, new in zip(asked, books, found[1:], strict=True):
+                if any(key not in book for key in called):
+                    new |= zip(called, _lines(answerer, view, preset, grid, measures), strict=True)
+        return found
+
+    for mine in seen:
+        for found in _exchanged(look, mine):  # in the order in which one process looks
+            for book, new in zip((facts_book, *books), found, strict=True):
+                book.add(new)
     scores = {
         row: _collect(kind, [book[key].get(str(row), {}) for key in keys])
         for answerer, book in zip(asked, books, strict=True)
@@ -167,6 +184,32 @@ def evaluate(
     }
     facts = tuple(SceneFacts(*map(tuple, facts_book[key])) for key in keys)
     return Evaluation(tuple(names), facts, scores, preset, grid)
+
+
+def _agree(given: list[Any]) -> None:
+    """Refuse to share the work among processes that were given different things."""
+    digests = distributed.from_all(hashlib.sha256(repr(given).encode()).hexdigest())
+    for rank, digest in enumerate(digests):
+        if digest != digests[0]:
+            raise ConfigError(
+                f"Process {rank} of this evaluation was given other scenes or models than process 0.",
+                "Let all machines read the same files, such as those of a shared folder, with the same version.",
+            )
+
+
+def _exchanged(look: Callable[[Sequence[View]], Found], views: Sequence[View]) -> list[Found]:
+    """What all processes found; a scene that one of them cannot score ends them all, as it would end one."""
+    found: Found | SoundwhereError
+    try:
+        found = look(views)
+    except SoundwhereError as error:
+        found = error
+    everything: list[Found] = []
+    for each in distributed.from_all(found):
+        if isinstance(each, SoundwhereError):
+            raise each
+        everything.append(each)
+    return everything
 
 
 def _lines(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 from collections import deque
 from functools import partial
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from soundwhere.inference.pool import Tell
 
-_PATIENCE_S = 15.0  # for the driver to end
+_PATIENCE_S = 15.0  # for the driver to end, and for a cluster to answer
 _STARTS = 3
 
 Item = TypeVar("Item")
@@ -83,10 +84,11 @@ def _driver(
     import ray
     from ray.exceptions import RayError
 
-    where = {"address": address} if address else {"include_dashboard": False}
-    failure: Exception | None = None
+    # without an address ray would look for a cluster that was here once, and wait for it
+    where = {"address": address} if address else {"address": "local", "include_dashboard": False}
+    failure: Exception | None = _silence(address) if address else None
     # ray gives its own parts half a minute to start, which a busy machine may exceed: one here is tried again
-    for _ in range(1 if address else _STARTS):
+    for _ in range(0 if failure else 1 if address else _STARTS):
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
             failure = None
@@ -95,9 +97,9 @@ def _driver(
             failure = error
             ray.shutdown()
     if failure is not None:
-        reason = str(failure).strip().splitlines()
+        reason = (str(failure).strip().splitlines() or [repr(failure)])[0].rstrip(".")
         raise SoundwhereError(
-            f"The ray cluster {address or 'of this machine'} cannot be reached: {reason[0] if reason else failure!r}",
+            f"The ray cluster {address or 'of this machine'} cannot be reached: {reason}.",
             "Start it with `ray start --head` and set its RAY_AUTH_TOKEN here, or unset RAY_ADDRESS to start one here.",
         ) from failure
 
@@ -113,6 +115,18 @@ def _driver(
         return "nothing was left to do"
 
     return drive
+
+
+def _silence(address: str) -> OSError | None:
+    """Why nobody answers at `host:port`: ray itself goes on asking for twenty minutes."""
+    host, _, port = address.rpartition(":")
+    if "/" in host or not port.isdigit():  # another way to name a cluster, such as auto
+        return None
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
+    except (OSError, OverflowError) as error:
+        return error if isinstance(error, OSError) else OSError(str(error))
+    return None
 
 
 def _answers(
