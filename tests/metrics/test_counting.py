@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soundwhere.metrics.counting import count_right
+from soundwhere.metrics.counting import best_threshold, count_right
 
 KINDS = ["white", "absent", "absent", "pink", "absent", "absent"]
 
@@ -52,3 +52,12 @@ def test_equals_counting_scene_by_scene(seed, threshold):
 def test_nobody_was_asked():
     nothing = np.full((6, 2), np.nan)
     assert count_right(everything(nothing, nothing, nothing, nothing), KINDS, 0.5) == {}
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_no_threshold_counts_better(seed):
+    rng = np.random.default_rng(seed)
+    sure = everything(*(rng.random((12, 2)) for _ in range(4)))
+    best = count_right(sure, KINDS * 2, best_threshold(sure, KINDS * 2), draws=1)["balanced"].value
+    others = [count_right(sure, KINDS * 2, threshold, draws=1)["balanced"].value for threshold in rng.random(9)]
+    assert best >= max(others) - 1e-9

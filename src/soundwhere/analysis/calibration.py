@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from soundwhere.analysis.report import FIRST, GREY, SECOND, Report
+from soundwhere.analysis.report import FIRST, GREY, SCENES, SECOND, Report
+from soundwhere.data.controls import nothing_for
 from soundwhere.errors import DataError
 from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.page import new_figure
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import evaluate
+from soundwhere.evaluation.summary import as_json
+from soundwhere.metrics.counting import MISSES, best_threshold, count_right
 from soundwhere.metrics.listening import auroc, mean_interval
 from soundwhere.metrics.presets import find_preset
-from soundwhere.metrics.report import Table, percent
+from soundwhere.metrics.report import Table, figures_table, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +36,19 @@ if TYPE_CHECKING:
 
 OWN, ABSENT, SWAPPED, SILENCE = "own sound", "absent sound", "swapped sound", "silence"
 _CONTROLS: Final[dict[str, Control]] = {OWN: "own", ABSENT: "absent", SWAPPED: "shuffled", SILENCE: "silent"}
+_COUNTED: Final[tuple[Control, ...]] = ("own", "alone", "nothing", "silent")
+_COUNT_WORDS: Final = {
+    "two": "both sounds: two are counted",
+    "one": "either sound alone: one is counted",
+    "nothing": "absent sounds and noise: nothing is counted",
+    "balanced": "all three alike: the count is right",
+    "second": "either sound alone: a second source is shown",
+    "absent": "absent sound: something lights",
+    "absent_at_misses": f"absent sound: something lights where {100 * MISSES:.0f} % of sources are missed",
+    "white": "white noise: something lights",
+    "pink": "pink noise: something lights",
+    "silent": "silence: something lights",
+}
 _POINTS: Final = 101  # of the curves
 _HEARD = (
     "Swapped: the sound of the scene half the list away, which may fit the picture. Absent: of classes that are not in "
@@ -94,6 +110,51 @@ def confidences(
     sure = {kind: found.scores[row].sure for kind, row in rows.items()}
     own = sure.pop(OWN)
     return Confidences(own, {kind: each if each.size else np.full_like(own, np.nan) for kind, each in sure.items()})
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How sure a model that counts is of each of its maps, by what it hears, shape (N, K) each; see `count_right`."""
+
+    sure: dict[str, Values]
+
+    @property
+    def nothing(self) -> list[str]:
+        """What each scene heard of nothing it shows."""
+        return [nothing_for(number) for number in range(len(self.sure["own"]))]
+
+
+def counts(
+    network: Network,
+    scenes: Sequence[Scene],
+    names: Sequence[str],
+    grid: Grid,
+    *,
+    tick: Callable[[int, int], None] | None = None,
+) -> Counts:
+    """Ask a network that counts about every scene with its own sounds, one of them, those of nothing seen, and none.
+
+    The arguments are those of `confidences`.
+    """
+    rows = {control: Row("model", control) for control in _COUNTED}
+    asked = NetworkAnswerer("model", network, grid, rows=list(rows.values()))
+    found = evaluate(scenes, names, [asked], find_preset("scav"), grid, measures=("light",), tick=tick)
+    return Counts({control: found.scores[row].sure for control, row in rows.items()})
+
+
+def counting_results(chosen: Counts, reported: Counts, chosen_on: str, reported_on: str) -> tuple[float, Report]:
+    """The threshold at which counts are right most often on some scenes, and how often they are on others."""
+    threshold = best_threshold(chosen.sure, chosen.nothing)
+    found = count_right(reported.sure, reported.nothing, threshold)
+    chosen_by = (
+        f"A source counts as sounding from a confidence of {threshold:.3f}, where the number of sources is right most "
+        f"often on {chosen_on}, balanced over nothing, one and two."
+    )
+    where = f"Share of scenes (%) on {reported_on}. {SCENES}"
+    rows = {_COUNT_WORDS[name]: {"share": rate} for name, rate in found.items()}
+    table = figures_table("Nothing, one or two", rows, {"share": "share of scenes"}, chosen_by, where, first="heard")
+    values = {"least_confidence": threshold, "chosen_on": chosen_on, "reported_on": reported_on}
+    return threshold, Report([table], {"counting": {**values, **as_json(found)}})
 
 
 def choose_threshold(found: Confidences) -> float:

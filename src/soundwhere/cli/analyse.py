@@ -231,6 +231,8 @@ def _calibration(options: Calibration) -> tuple[Report, dict[str, Any]]:
         with Bar(what, len(asked.names), "scenes") as bar:
             return confidences(network, asked.scenes, asked.names, asked.benchmark.grid, tick=bar.update)
 
+    if network.config.counts:
+        return _count_calibration(options, network, task)
     found = ask(task, "asking")
     where = f"{len(task.names)} scenes of {options.benchmark} {options.split}"
     if options.choose == "val":
@@ -242,6 +244,26 @@ def _calibration(options: Calibration) -> tuple[Report, dict[str, Any]]:
     say(f"least_confidence = {result.least_confidence:.4f}")
     settings = {**settings_of(options, task), "model": options.model, "choose": options.choose}
     return calibration_results(result, found), settings
+
+
+def _count_calibration(options: Calibration, network: Network, task: Task) -> tuple[Report, dict[str, Any]]:
+    """The same for a model that counts: the threshold that counts best."""
+    from soundwhere.analysis.calibration import Counts, counting_results, counts
+    from soundwhere.cli.terminal import Bar
+
+    def ask(asked: Task, what: str) -> Counts:
+        with Bar(what, len(asked.names), "scenes") as bar:
+            return counts(network, asked.scenes, asked.names, asked.benchmark.grid, tick=bar.update)
+
+    if options.choose == "halves":
+        raise ConfigError(f"{options.model} counts: its threshold is chosen on val.", "Leave out --choose halves.")
+    other = task_of(replace(options, split="val"))
+    words = [
+        f"{len(each.names)} scenes of {options.benchmark} {split}" for each, split in ((other, "val"), (task, "test"))
+    ]
+    threshold, report = counting_results(ask(other, "asking val"), ask(task, "asking"), *words)
+    say(f"least_confidence = {threshold:.4f}")
+    return report, {**settings_of(options, task), "model": options.model, "choose": options.choose}
 
 
 def _theory(options: Theory) -> tuple[Report, dict[str, Any]]:

@@ -171,9 +171,7 @@ def _evaluate(options: Options, preset: Preset, command: str, device: torch.devi
         stamp=request.stamp(out),
     )
     drawn = find_scenes(task.names, options.figure)
-    methods, maps = load_methods(
-        options.model, predictions, task, preset, device, lambda name: _load(options, name)
-    )
+    methods, maps = load_methods(options.model, predictions, task, preset, device, lambda name: _load(options, name))
     old = outdated(out / "scores")
     if old:
         files = f"{len(old)} files" if len(old) > 1 else "1 file"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MISSES: Final = 0.15
 """Share of sounding sources that may be missed where false alarms are compared."""
+_CANDIDATES: Final = 500  # thresholds that are tried
 
 
 def count_right(
@@ -55,6 +56,22 @@ def count_right(
         for name, value in found.items()
         if not np.isnan(value)
     }
+
+
+def best_threshold(sure: Mapping[str, Values], nothing: Sequence[str]) -> float:
+    """The threshold at which the number of sources is right most often, balanced over nothing, one and two.
+
+    Args:
+        sure: As for `count_right`.
+        nothing: As for `count_right`.
+    """
+    values = np.unique(np.concatenate([each[~np.isnan(each)] for each in sure.values()]))
+    middles = (values[1:] + values[:-1]) / 2 if len(values) > 1 else values
+    middles = middles[:: max(1, len(middles) // _CANDIDATES)]
+    known = ~np.any([np.isnan(each[:, 0]) for each in sure.values()], axis=0)
+    asked = {name: each[known] for name, each in sure.items()}
+    right = [_rates(asked, np.array(nothing)[known], float(middle))["balanced"] for middle in middles]
+    return float(middles[int(np.argmax(right))])
 
 
 def _rates(sure: Mapping[str, Values], kinds: NDArray[np.str_], threshold: float) -> Rates:
