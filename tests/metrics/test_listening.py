@@ -86,3 +86,12 @@ def test_intervals_hold_their_value_and_shrink_with_scenes() -> None:
     assert mean_interval(few) == wide  # seeded
     same = auroc_interval(many, many, draws=50)
     assert same.low <= same.value == 0.5 <= same.high
+
+
+def test_scenes_that_share_parts_are_drawn_by_their_parts() -> None:
+    """One bad video of four spoils half of the scenes: drawn by videos, the mean is far less certain than by scenes."""
+    made_of = [(a, b) for a in "abcd" for b in "abcd" if a < b] * 20
+    values = np.array([float("a" not in parts) for parts in made_of])
+    by_scene, by_part = mean_interval(values), mean_interval(values, made_of=made_of)
+    assert by_scene.value == by_part.value == 0.5
+    assert by_part.low < by_scene.low < by_scene.high < by_part.high

@@ -30,6 +30,14 @@ class KnowsSeenKinds(Protocol):
         """Classes of everything annotated, sounding or silent; empty if unknown."""
 
 
+@runtime_checkable
+class KnowsParts(Protocol):
+    """A list whose scenes share parts, such as videos, so that they are not independent."""
+
+    def made_of(self, index: int) -> tuple[str, ...]:
+        """What a scene is made of."""
+
+
 class Selected(Sequence["Scene"]):
     """Scenes of a list by their numbers.
 
@@ -53,6 +61,10 @@ class Selected(Sequence["Scene"]):
         if isinstance(index, slice):
             return Selected(self._scenes, self._numbers[index])
         return self._scenes[self._numbers[index]]
+
+    def made_of(self, index: int) -> tuple[str, ...]:
+        """What a scene is made of; empty if the list does not tell."""
+        return self._scenes.made_of(self._numbers[index]) if isinstance(self._scenes, KnowsParts) else ()
 
     def mask_kinds(self, index: int) -> tuple[str, ...]:
         """Who made each mask; empty if the list does not tell."""

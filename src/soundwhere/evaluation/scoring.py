@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from soundwhere import __version__, distributed
-from soundwhere.data.selection import KnowsMaskKinds
+from soundwhere.data.selection import KnowsMaskKinds, KnowsParts
 from soundwhere.errors import ConfigError, DataError, SoundwhereError
 from soundwhere.evaluation.answerers import alike
 from soundwhere.evaluation.reading import BATCH, heard_apart, rounds
@@ -50,12 +50,14 @@ class SceneFacts:
         columns: Where the middle of each source is, in pixels from the left; None for one that is not seen.
         levels_db: Level of each source; empty where they cannot be told apart, None for one that is silent.
         mask_kinds: Who made each source's mask; empty if unknown.
+        made_of: Parts that other scenes share, such as videos; empty if there are none.
     """
 
     areas: tuple[float, ...]
     columns: tuple[float | None, ...]
     levels_db: tuple[float | None, ...]
     mask_kinds: tuple[str, ...]
+    made_of: tuple[str, ...] = ()
 
     @property
     def level_difference_db(self) -> float | None:
@@ -312,7 +314,8 @@ def _facts(scenes: Sequence[Scene], number: int, scene: Scene) -> list[list[Any]
     powers = np.square(scene.sounds, dtype=np.float64).mean(axis=1) if heard_apart(scene) else np.empty(0)
     levels = [float(10 * np.log10(power)) if power > 0 else None for power in powers]
     kinds = list(scenes.mask_kinds(number)) if isinstance(scenes, KnowsMaskKinds) else []
-    return [areas, columns, levels, kinds]
+    parts = list(scenes.made_of(number)) if isinstance(scenes, KnowsParts) else []
+    return [areas, columns, levels, kinds, parts]
 
 
 def _number(value: Any) -> float | None:

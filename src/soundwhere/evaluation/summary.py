@@ -16,7 +16,7 @@ from soundwhere.metrics.counting import count_right
 from soundwhere.metrics.listening import FramesFound, auroc_interval, mean_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -98,6 +98,7 @@ def summarise_evaluation(
     rivals = [*combinations(methods, 2)]
     rivals += [(row, best) for row in methods if best is not None]
     rivals += [(row, other) for row in methods for other in answers if other.method == row.method and other.answer]
+    parts = [facts.made_of for facts in evaluation.facts if facts.made_of]
     unchosen = set() if constant is None else {*constant.rows} - {constant.best}
     return Summary(
         scores={row: sampler.figures(scores.pairs) for row, scores in scored.items()},
@@ -110,7 +111,7 @@ def summarise_evaluation(
         frames={
             row: found
             for row, scores in scored.items()
-            if row not in unchosen and (found := sampler.known_means(scores.frames, FramesFound._fields))
+            if row not in unchosen and (found := sampler.known_means(scores.frames, FramesFound._fields, parts))
         },
         solo_peaks={
             row: found
@@ -154,10 +155,18 @@ class _Sampler:
         preset = self._preset
         return paired_differences(first, second, preset.levels, preset.meaning, draws=self._draws, seed=self._seed)
 
-    def known_means(self, values: NDArray[np.float64], names: tuple[str, ...]) -> Figures:
-        """The mean of each column (N, C) over the scenes where it is known."""
-        known = values[~np.isnan(values[:, 0])]
-        return {name: self._mean(column) for name, column in zip(names, known.T, strict=True)} if len(known) else {}
+    def known_means(
+        self, values: NDArray[np.float64], names: tuple[str, ...], parts: Sequence[Sequence[str]] = ()
+    ) -> Figures:
+        """The mean of each column (N, C) over the scenes where it is known; scenes may share parts."""
+        there = ~np.isnan(values[:, 0])
+        shared = [part for part, known in zip(parts, there, strict=False) if known]
+        if not there.any():
+            return {}
+        return {
+            name: mean_interval(column, self._draws, self._seed, shared)
+            for name, column in zip(names, values[there].T, strict=True)
+        }
 
     def negatives(self, real: RowScores, absent: RowScores | None, other: RowScores | None) -> Figures:
         """Where both were asked; without a row of absent sounds, the scenes themselves are the negatives."""

@@ -16,6 +16,8 @@ from soundwhere.metrics.frames import Grid, cut, frame_of_source
 from soundwhere.metrics.functional import to_numpy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -128,9 +130,27 @@ def auroc(positive: Values, negative: Values) -> float:
     return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * len(negative)))
 
 
-def mean_interval(values: Values, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """The mean of one value per scene with its 95 % bootstrap interval."""
+def mean_interval(
+    values: Values, draws: int = DRAWS, seed: int = 0, made_of: Sequence[Sequence[str]] | None = None
+) -> Interval:
+    """The mean of one value per scene with its 95 % bootstrap interval.
+
+    Args:
+        values: One per scene.
+        draws: Bootstrap samples.
+        seed: Decides what is drawn.
+        made_of: The parts of each scene, where scenes share them: parts are drawn instead of scenes, and a scene counts
+            as often as all of its parts were drawn together.
+    """
     rng = np.random.default_rng(seed)
+    if made_of:
+        parts = sorted({part for scene in made_of for part in scene})
+        places = np.array([[parts.index(part) for part in scene] for scene in made_of])
+        drawn = rng.multinomial(len(parts), np.full(len(parts), 1 / len(parts)), size=draws)
+        weights = drawn[:, places].prod(2)  # (draws, scenes)
+        weights = weights[weights.sum(1) > 0]
+        spread = np.quantile(weights @ values / weights.sum(1), [0.025, 0.975])
+        return Interval(float(values.mean()), *map(float, spread))
     means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
     return Interval(float(values.mean()), *map(float, np.quantile(means, [0.025, 0.975])))
 

@@ -22,6 +22,7 @@ from soundwhere.data.collections import Fold  # noqa: TC001 (the command line re
 from soundwhere.data.real_duet import Order, RealDuet, SceneList
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import Layout, World
+from soundwhere.data.video_trios import VideoTrios
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -197,6 +198,20 @@ def _collections(places: Places, options: Options) -> Benchmark:
     )
 
 
+def _video_trios(places: Places, options: Options) -> Benchmark:
+    listed = VideoTrios(RealDuet(places.root).videos(options.split))
+    return Benchmark(
+        name=places.name,
+        scenes=listed,
+        order=listed.names,
+        grid=(1, 3),
+        truth="boxes",
+        truths=listed.truths(),
+        choices={"split": options.split, "level": "equal-rms"},
+        findings=(Findings("videos.csv", {"scenes": len(listed)}),),
+    )
+
+
 def _made_up(places: Places, options: Options) -> Benchmark:
     if options.count < 1 or options.sounding < 0 or options.silent < 0 or options.sounding + options.silent < 1:
         raise ConfigError(
@@ -271,6 +286,11 @@ BENCHMARKS: Final[dict[str, Entry]] = {
         "trios of nine classes that sound like a collection left out of training",
         _collections,
         ("split", "order", "left_out"),
+    ),
+    "video-trio": Entry(
+        "three real videos side by side, two of which are heard; only frames are known: --split val",
+        _video_trios,
+        ("split",),
     ),
     "synthetic": Entry(
         "the made-up world; needs no data", _made_up, ("split", "count", "layout", "sounding", "silent")
