@@ -50,7 +50,7 @@ class WideConfig(MethodConfig):
     """Stage 1, stage 2 (from a stage-1 checkpoint), or one after the other."""
     steps_one: int = 2400
     """Optimiser steps of stage 1."""
-    steps_two: int = 300
+    steps_two: int = 150
     """Optimiser steps of stage 2."""
     batch_size: int = 80
     """Clips per step of stage 1, over all processes."""
@@ -60,7 +60,7 @@ class WideConfig(MethodConfig):
     """Highest learning rate of the audio encoder."""
     head_rate: float = 6.0
     """How many times as fast heads learn."""
-    learning_rate_two: float = 1e-2
+    learning_rate_two: float = 3e-2
     """Highest learning rate of stage 2."""
     weight_decay: float = 1e-2
     """Of AdamW."""
