@@ -125,13 +125,14 @@ class WideSCAV(Network):
     def light(self, seen: Tensor, found: Explanation) -> Tensor:
         """Maps of K sources, shape (B, K, 4h, 4w), in [0, 1].
 
-        A cell is lit as well as it fits the moments that are the source's, as far as it looks like the source rather
-        than like another, and as surely as it shows a thing at all.
+        A cell is lit as well as it fits the moments that are the source's, as far as it looks like the source, and
+        rather than like another, and as surely as it shows a thing at all.
         """
         things = self.shape(seen).sigmoid()
         fits = found.maps
         whose = (found.likeness / _WHOSE).softmax(1)
-        lit = whose * torch.exp(_DIMMING * (fits - fits.amax(2, keepdim=True)))
+        like = found.likeness.clamp_min(0).sqrt()
+        lit = whose * like * torch.exp(_DIMMING * (fits - fits.amax(2, keepdim=True)))
         maps = lit.unflatten(2, seen.shape[-2:])
         return F.interpolate(maps, size=things.shape[-2:], mode="bilinear", align_corners=False) * things
 
