@@ -115,20 +115,19 @@ class Step(NamedTuple):
         inputs: Names of its arguments.
         outputs: Names of the tensors it gives.
         gives: Puts those tensors together again; by default one tensor as it is.
-        strict: Whether torch must read the code instead of running it, to export it: it asks for the length of a batch.
     """
 
     method: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     gives: Callable[..., Any] = lambda tensor: tensor
-    strict: bool = False
 
 
 ANSWERS: Final = ("similarity", "confidence", "embeddings")
 """The values of a `Localisation`, in their order."""
 EMBED: Final = Step("embed", ("spectrogram",), ("heard",))
 SEE: Final = Step("see", ("image",), ("features",))
+SHARPEN: Final = Step("sharpen", ("similarity", "image"), ("sharpened",))
 ANSWER: Final = Step("answer", ("features", "heard"), ANSWERS, Localisation)
 
 
@@ -166,6 +165,11 @@ class Network(HubFormat, nn.Module, ABC):
     def parts(self) -> tuple[Step, ...]:
         """The methods that another runtime takes over, each with the values that go in and come out."""
         return EMBED, SEE, ANSWER
+
+    @property
+    def front_end(self) -> str:
+        """What makes its spectrograms, by the name that runtimes without torch know it by; empty if none does."""
+        return ""
 
     @property
     def stride_px(self) -> int:
