@@ -15,12 +15,16 @@ _QUOTAS = ("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sy
 _limit: int | None = None
 
 
-def cores() -> int:
-    """Processors this process may use: at most what it was bound to, its container's quota, and OMP_NUM_THREADS."""
+def allowed() -> int:
+    """Processors this process may use: those it was bound to, as a job of Slurm is, at most its container's quota."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(bound, _quota() or bound))
+
+
+def cores() -> int:
+    """Processors it takes: those it may use, at most OMP_NUM_THREADS and what `limit` said."""
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    limits = [bound, _quota(), int(asked) if asked.isdecimal() else None, _limit]
-    return max(1, min(limit for limit in limits if limit is not None))
+    return max(1, min(allowed(), int(asked) if asked.isdecimal() else allowed(), _limit or allowed()))
 
 
 def limit(count: int) -> None:

@@ -143,9 +143,7 @@ def time_parts(localiser: Localiser, reference: Network, result: Result, target:
 
     heard: list[Sequence[Any]] = []
     windows = 0
-    with closing(
-        chunks(footage, result.fps, result.settings.hop_s, localiser.batch, size, localiser.workers)
-    ) as read:
+    with closing(chunks(footage, result.fps, result.settings.hop_s, localiser.batch, size, localiser.workers)) as read:
         while some := timed("decode", islice(read, _AT_ONCE)):
             sounds = [chunk.sounds for chunk in some if chunk.sounds]
             windows += sum(map(len, sounds))

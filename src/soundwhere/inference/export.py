@@ -117,9 +117,7 @@ def export_onnx(model: Network, path: Path, clip: Path | None = None) -> Exporte
     return Exported(path, compare(model, path, clip))
 
 
-def joined_graph(
-    steps: dict[Step, nn.Module], inputs: dict[str, Tensor], answers: Sequence[str], name: str
-) -> Any:
+def joined_graph(steps: dict[Step, nn.Module], inputs: dict[str, Tensor], answers: Sequence[str], name: str) -> Any:
     """Steps that follow each other as one ONNX graph, which gives the values between them, too.
 
     Each step becomes a graph of its own and they are joined, so that every step takes its sizes from its own inputs and
@@ -171,7 +169,7 @@ def _graph(module: nn.Module, step: Step, values: dict[str, Tensor]) -> Any:
         output_names=list(step.outputs),
         dynamic_axes={name: _axes(name) for name in (*step.inputs, *step.outputs)},
         opset_version=_OPSET,
-        do_constant_folding=False,  # left to who runs it, as is joining convolutions and norms: weights stay as they are
+        do_constant_folding=False,  # left to who runs it, as is folding norms: weights stay as they are
         training=torch.onnx.TrainingMode.PRESERVE,
     )
     return onnx.load_model_from_string(written.getvalue())

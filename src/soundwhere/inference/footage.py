@@ -14,7 +14,15 @@ import numpy as np
 from soundwhere.constants import CLIP_S, CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media.audio import timeline
-from soundwhere.media.video import MediaInfo, clock, probe, require_streams, stream_frames, stream_planes, stream_undeveloped
+from soundwhere.media.video import (
+    MediaInfo,
+    clock,
+    probe,
+    require_streams,
+    stream_frames,
+    stream_planes,
+    stream_undeveloped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator

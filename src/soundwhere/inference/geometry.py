@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     Maps = NDArray[np.floating]
     Floats = NDArray[np.float32]
 
-FINER = 8  # outlines are looked for, and heat is drawn, on a grid this much finer than the network's
+FINER: Final = 8  # outlines are looked for, and heat is drawn, on a grid up to this much finer than the network's
+_FINE: Final = 64  # cells across from which on no finer one is needed
 _AT_ONCE = 256  # maps that are refined together
 _SHARPNESS: Final = -0.75  # of bicubic interpolation, as in torch and OpenCV
 
@@ -51,6 +52,17 @@ def _bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((x - 5) * x + 8) * a * x - 4 * a
     return np.where(x <= 1, near, far)
+
+
+def finer(grid: tuple[int, ...]) -> tuple[int, int]:
+    """Size of the grid on which outlines of maps (h, w) are looked for and their heat is drawn.
+
+    >>> finer((7, 12)), finer((56, 96))
+    ((56, 96), (56, 96))
+    """
+    rows, columns = grid
+    times = max(1, min(FINER, _FINE // min(rows, columns)))
+    return times * rows, times * columns
 
 
 def find_peaks(maps: Maps, size: tuple[int, int]) -> Floats:
@@ -103,7 +115,7 @@ def find_boxes(maps: Maps, size: tuple[int, int]) -> tuple[Floats, Floats]:
     boxes, areas = np.zeros((len(flat), 4), np.float32), np.zeros(len(flat), np.float32)
     for start in range(0, len(flat), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        mask = binarise_arrays(upsample(flat[part], (rows * FINER, columns * FINER)))
+        mask = binarise_arrays(upsample(flat[part], finer((rows, columns))))
         areas[part] = mask.mean((1, 2))
         boxes[part, 0::2] = _extent(mask.max(1)) * size[1]
         boxes[part, 1::2] = _extent(mask.max(2)) * size[0]

@@ -113,9 +113,7 @@ def _weights(name: str) -> dict[str, Any]:
     return {key: OrtValue.ortvalue_from_numpy(array) for key, array in arrays.items()}
 
 
-def _opened(
-    path: Path, weights: Future[dict[str, Any]], names: list[str], threads: int
-) -> tuple[Any, frozenset[str]]:
+def _opened(path: Path, weights: Future[dict[str, Any]], names: list[str], threads: int) -> tuple[Any, frozenset[str]]:
     """A graph with its weights, ready to run, and the names of the values it takes."""
     import onnxruntime
 

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=nn.Module)
 
 
-def load_network(
-    model: str | Path | Network, runtime: str | None, device: torch.device, workers: int = 1
-) -> Localises:
+def load_network(model: str | Path | Network, runtime: str | None, device: torch.device, workers: int = 1) -> Localises:
     """A model in eval mode, on its device.
 
     Args:

@@ -12,6 +12,7 @@ import numpy as np
 from av.error import FFmpegError
 from av.video.reformatter import Colorspace, VideoReformatter
 
+from soundwhere import cores
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import OutputError
 from soundwhere.files import atomic_path, output_error
@@ -162,6 +163,7 @@ class VideoWriter:
         )
         context = self._video.codec_context
         context.time_base = _TICKS
+        context.thread_count = 1 + cores.cores()
         context.thread_type = "FRAME"  # encodes while the next frame is drawn; slices would make it wait
         context.gop_size = max(1, round(2 * self._fps))  # a key frame every two seconds, for those who jump about
         context.colorspace = context.color_primaries = context.color_trc = _BT709
