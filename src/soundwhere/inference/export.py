@@ -109,7 +109,9 @@ def export_onnx(model: Network, path: Path, clip: Path | None = None) -> Exporte
     except ImportError as error:
         raise MissingExtraError(str(error.name), "export") from error
     inputs = dict(zip(("image", "spectrogram"), noise(model, batch=2, rows=3, columns=4), strict=True))
-    whole = joined_graph({step: Exportable(model, step) for step in model.steps}, inputs, ANSWERS, model.config.name)
+    whole = joined_graph(
+        {step: Exportable(model, step) for step in (*model.steps, *model.finish)}, inputs, ANSWERS, model.config.name
+    )
     about = {"format": FORMAT, "version": __version__, "model": json.dumps(to_dict(model.config))}
     onnx.helper.set_model_props(whole, about)
     with atomic_path(path) as temporary:

@@ -72,10 +72,10 @@ def cut_graphs(model: Network) -> dict[str, Any]:
 
     image, spectrogram = noise(model, batch=2, rows=3, columns=4)
     pictures = torch.randint(256, (2, *image.shape[2:], 3), dtype=torch.uint8)
-    last = "sharpened" if any("sharpened" in step.outputs for step in model.steps) else "similarity"
+    last = model.finish[-1].outputs[0] if model.finish else "similarity"
     steps: dict[Step, nn.Module] = {
         Step("normalise", ("pictures",), ("image",)): _Does(normalise),
-        **{step: Exportable(model, step) for step in model.steps},
+        **{step: Exportable(model, step) for step in (*model.steps, *model.finish)},
         Step("clamp", (last,), ("maps",)): _Does(lambda maps: maps.clamp(0, 1)),
     }
     inputs = {"pictures": pictures, "spectrogram": spectrogram}

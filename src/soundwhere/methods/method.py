@@ -127,8 +127,10 @@ ANSWERS: Final = ("similarity", "confidence", "embeddings")
 """The values of a `Localisation`, in their order."""
 EMBED: Final = Step("embed", ("spectrogram",), ("heard",))
 SEE: Final = Step("see", ("image",), ("features",))
-SHARPEN: Final = Step("sharpen", ("similarity", "image"), ("sharpened",))
 ANSWER: Final = Step("answer", ("features", "heard"), ANSWERS, Localisation)
+
+
+SHARPEN: Final = Step("sharpen", ("similarity", "image"), ("sharpened",))
 
 
 class Network(HubFormat, nn.Module, ABC):
@@ -165,6 +167,11 @@ class Network(HubFormat, nn.Module, ABC):
     def parts(self) -> tuple[Step, ...]:
         """The methods that another runtime takes over, each with the values that go in and come out."""
         return EMBED, SEE, ANSWER
+
+    @property
+    def finish(self) -> tuple[Step, ...]:
+        """What follows the forward pass where maps get the edges of the picture; exported with it."""
+        return () if type(self).sharpen is Network.sharpen else (SHARPEN,)
 
     @property
     def front_end(self) -> str:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from soundwhere.constants import SOURCES
 from soundwhere.data.features import Eye
 from soundwhere.media.log_mel import log_mel
-from soundwhere.methods.method import ANSWERS, EMBED, SEE, SHARPEN, Control, Network, Step, check_frame
+from soundwhere.methods.method import ANSWERS, EMBED, SEE, Control, Network, Step, check_frame
 from soundwhere.methods.scav.decouplers import AudioDecoupler, VisualDecoupler, sinusoidal_positions
 from soundwhere.methods.scav.peeling import peel
 from soundwhere.methods.scav.prior import dominant_map
@@ -124,24 +124,9 @@ class WideSCAV(Network):
     def steps(self) -> tuple[Step, ...]:
         """The forward pass, with stage 1's prior on its own."""
         if not self.config.decouple:
-            return (*super().steps, *self._sharpen_steps)
+            return super().steps
         prior = Step("prior", ("features", "heard"), ("prior",))
-        read = Step("read", ("features", "heard", "prior"), ANSWERS)
-        return EMBED, SEE, prior, read, *self._sharpen_steps
-
-    @property
-    def parts(self) -> tuple[Step, ...]:
-        """What other runtimes take over, the edges of maps among it."""
-        return (*super().parts, *self._sharpen_steps)
-
-    @property
-    def _sharpen_steps(self) -> tuple[Step, ...]:
-        return (SHARPEN,) if self.config.sharp else ()
-
-    @property
-    def front_end(self) -> str:
-        """See `Network`."""
-        return "yamnet"
+        return EMBED, SEE, prior, Step("read", ("features", "heard", "prior"), ANSWERS)
 
     def spectrogram(self, sound: Tensor) -> Tensor:
         """Turn waveforms (B, N) into YAMNet's log-mel spectrograms (B, 1, 64, T)."""
@@ -243,6 +228,11 @@ class WideSCAV(Network):
         if not self.config.sharp:
             return maps
         return sharpen(maps, F.avg_pool2d(colours(image), _GRID_PX), RADIUS_PX // _GRID_PX, stride_px=1).clamp(0, 1)
+
+    @property
+    def front_end(self) -> str:
+        """See `Network`."""
+        return "yamnet"
 
     # Answers of its first stage
 
