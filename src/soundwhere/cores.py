@@ -41,6 +41,11 @@ def settle(count: int | None = None) -> None:
         torch.set_num_threads(count or min(torch.get_num_threads(), cores()))
 
 
+def wait_politely() -> None:
+    """Let torch's threads sleep while they wait, if it is yet to be loaded: else they keep processors from others."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
 def torch_threads() -> int:
     """How many threads torch has for what this thread asks of it, if it is loaded; else those it should get."""
     torch = sys.modules.get("torch")

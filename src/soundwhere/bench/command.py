@@ -39,6 +39,21 @@ class CommandTime:
     parts_s: dict[str, float]
 
 
+def run_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[float, float]:
+    """Run Python with arguments to its end; wall and CPU seconds.
+
+    Raises:
+        SoundwhereError: It failed.
+    """
+    before, start = os.times(), time.perf_counter()
+    command, changed = [sys.executable, *arguments], {**os.environ, **(environment or {})}
+    done = subprocess.run(command, env=changed, capture_output=True, text=True, check=False)
+    wall_s, after = time.perf_counter() - start, os.times()
+    if done.returncode:
+        raise SoundwhereError(f"The command failed: {done.stderr.strip()[-500:]}", "Try it by itself.")
+    return wall_s, after.children_user + after.children_system - before.children_user - before.children_system
+
+
 def time_command(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> CommandTime:
     """Run `soundwhere` with arguments that localise one clip.
 
@@ -51,19 +66,8 @@ def time_command(arguments: Sequence[str], environment: Mapping[str, str] | None
     """
     with TemporaryDirectory() as folder:
         clocks = Path(folder) / "clocks.json"
-        before, start = os.times(), time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-P", str(CLOCKED), str(clocks), *arguments],
-            env={**os.environ, **(environment or {})},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        wall_s, after = time.perf_counter() - start, os.times()
-        if done.returncode or not clocks.exists():
-            raise SoundwhereError(f"The command failed: {done.stderr.strip()[-500:]}", "Try it by itself.")
+        wall_s, cpu_s = run_process(["-P", str(CLOCKED), str(clocks), *arguments], environment)
         said = json.loads(clocks.read_text(encoding="utf-8"))
-    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
     phases, parts = said["phases"], said["parts"]
     localised_s, done_s = phases["localised"][1], phases["done"][1]
     known = sum(parts.get(part, 0.0) for part in ("import", "open", "network"))

@@ -18,6 +18,7 @@ Measure something on this machine.
 Examples:
   soundwhere bench metrics
   soundwhere bench command
+  soundwhere bench evaluate --model scav-tiny
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
   soundwhere bench sources --model scav-tiny
@@ -97,6 +98,20 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Evaluate:
+    """How many scenes a second `soundwhere evaluate` scores, with all of its rows."""
+
+    model: str = "scav-tiny"
+    """The model that is scored."""
+    benchmark: str = "synthetic"
+    """What it is scored on."""
+    data: Annotated[Path | None, named("DIR")] = None
+    """Folder of the data set, where there is one."""
+    scenes: int = 32
+    """How many scenes are timed."""
+
+
+@dataclass(frozen=True)
 class Sources:
     """How many simultaneous sounds are told apart: made-up scenes in which one to four things sound."""
 
@@ -139,6 +154,7 @@ Options = (
     Annotated[Metrics, tyro.conf.subcommand("metrics")]
     | Annotated[Localise, tyro.conf.subcommand("localise")]
     | Annotated[Command, tyro.conf.subcommand("command")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Seam, tyro.conf.subcommand("seam")]
     | Annotated[Sources, tyro.conf.subcommand("sources")]
     | Annotated[Train, tyro.conf.subcommand("train")]
@@ -150,7 +166,7 @@ Options = (
 
 def run(arguments: list[str]) -> int:
     """Run the command."""
-    options: Metrics | Localise | Command | Seam | Sources | Train | Prepare | Feed | Scale
+    options: Metrics | Localise | Command | Evaluate | Seam | Sources | Train | Prepare | Feed | Scale
     options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
     if isinstance(options, Metrics):
         from soundwhere.bench.scoring import bench_metrics
@@ -178,11 +194,26 @@ def run(arguments: list[str]) -> int:
             raise ConfigError(f"--seconds is {options.seconds:g} and --turns {options.turns}.", "Give 1 or more.")
         runtimes = {each: ["--model", options.model, "--runtime", each] for each in ("onnx", "torch")}
         bench_command(options.clip, runtimes, options.seconds, options.turns)
+    elif isinstance(options, Evaluate):
+        _evaluate(options)
     elif isinstance(options, Sources):
         _sources(options)
     else:
         _seam(options)
     return 0
+
+
+def _evaluate(options: Evaluate) -> None:
+    from soundwhere.bench.evaluating import bench_evaluate
+
+    _require_scenes(options.scenes)
+    where = [] if options.data is None else ["--data", str(options.data)]
+    took = bench_evaluate(["--benchmark", options.benchmark, "--model", options.model, *where], options.scenes)
+    print(f"{options.model} on {options.benchmark}, {took.scenes} scenes:")
+    print(
+        f"{took.scenes / took.wall_s:.2f} scenes a second, {took.scenes / took.cpu_s:.2f} for each second of processor"
+    )
+    print(f"and {took.start_s:.1f} seconds of processor to start")
 
 
 def _shards(options: Prepare) -> None:

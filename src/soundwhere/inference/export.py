@@ -49,9 +49,9 @@ AXES: Final = {
     "prior": {0: "batch", 1: "rows", 2: "columns"},
     "refined": {0: "batch", 3: "rows", 4: "columns"},
     "embeddings": {0: "batch"},
-    "similarity": {0: "batch", 2: "rows", 3: "columns"},
-    "sharpened": {0: "batch", 2: "rows", 3: "columns"},
-    "maps": {0: "batch", 2: "rows", 3: "columns"},
+    "similarity": {0: "batch", 2: "map_rows", 3: "map_columns"},  # which may be finer than the features
+    "sharpened": {0: "batch", 2: "heat_rows", 3: "heat_columns"},
+    "maps": {0: "batch", 2: "heat_rows", 3: "heat_columns"},
     "confidence": {0: "batch"},
 }
 """The values of the graph, and which of their sizes may change."""
