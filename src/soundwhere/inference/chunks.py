@@ -66,7 +66,8 @@ def chunks(
         closing(spread(partial(_shrunk, size), _fresh(decoded), workers)) as frames,
     ):
         while part := list(islice(frames, batch)):
-            pictures, shown = [], []
+            pictures: list[Image] = []
+            shown: list[int] = []
             for _, fresh in part:
                 if fresh is not None or not pictures:
                     image = image if fresh is None else fresh

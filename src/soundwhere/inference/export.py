@@ -165,7 +165,7 @@ def _graph(module: nn.Module, step: Step, values: dict[str, Tensor]) -> Any:
     torch.onnx.export(
         module,
         inputs,
-        written,
+        written,  # type: ignore[arg-type] # any file will do
         dynamo=False,
         input_names=list(step.inputs),
         output_names=list(step.outputs),
@@ -262,7 +262,7 @@ def _exporting() -> Iterator[None]:
     """Without torch's fused Transformer layer, which has no counterpart in ONNX, and without the exporter's chatter."""
     fused, attention = torch.backends.mha.get_fastpath_enabled(), F.multi_head_attention_forward
     torch.backends.mha.set_fastpath_enabled(False)
-    F.multi_head_attention_forward = _attention
+    F.multi_head_attention_forward = _attention  # type: ignore[assignment] # takes less, and what is given
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(), torch.no_grad():

@@ -85,7 +85,7 @@ class Graphs:
     def hear(self, sounds: Floats) -> Sequence[Any]:
         """See `Runs`."""
         [heard] = self._run("hear", self._spectrogram(sounds))
-        return heard
+        return list(heard)
 
     def localise(
         self, pictures: NDArray[np.uint8], shown: Sequence[int], heard: Sequence[Any], sources: int | None = None

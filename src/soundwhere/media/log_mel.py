@@ -76,9 +76,10 @@ def mel_triangles() -> Floats:
     low, high = (1127 * math.log1p(edge / 700) for edge in _EDGES_HZ)
     corners = np.linspace(low, high, BANDS + 2)
     left, middle, right = corners[:-2], corners[1:-1], corners[2:]
-    triangles = np.maximum(np.minimum((mel - left) / (middle - left), (right - mel) / (right - middle)), 0)
+    rising, falling = (mel - left) / (middle - left), (right - mel) / (right - middle)
+    triangles: Floats = np.maximum(np.minimum(rising, falling), 0).astype(np.float32)
     triangles[0] = 0
-    return triangles.astype(np.float32)
+    return triangles
 
 
 @lru_cache
