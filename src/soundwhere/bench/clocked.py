@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,10 +69,10 @@ def _import(name: str, *rest: Any, **keywords: Any) -> Any:
     if _waiting and not vars(_own).get("importing"):  # all of it is there
         for place in [place for place in _waiting if place in sys.modules]:
             for path, part in _waiting.pop(place).items():
-                _replace(sys.modules[place], path, lambda work, part=part: _timed(part, work))
+                _replace(sys.modules[place], path, partial(_timed, part))
             if place.endswith("localiser"):
                 _replace(sys.modules[place], "Localiser._answers", _answers)
-                _replace(sys.modules[place], "Localiser.localise_footage", lambda work: _then("localised", work))
+                _replace(sys.modules[place], "Localiser.localise_footage", partial(_then, "localised"))
     return module
 
 

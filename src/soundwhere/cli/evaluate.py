@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from soundwhere import cores
 from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError
 
@@ -112,7 +111,6 @@ class Options:
 def run(arguments: list[str]) -> int:
     """Evaluate, write everything to the folder, and print the tables."""
     options = parse(Options, arguments, "evaluate", description=DESCRIPTION)
-    cores.wait_politely()
     preset = _check(options)
     page = options.page and _can_draw_page()
 

@@ -25,7 +25,7 @@ def upsample(maps: Maps, size: tuple[int, int], smooth: bool = False) -> Floats:
     """Enlarge maps (K, h, w) to (K, H, W): bilinearly, or bicubically, which looks better and stays within [0, 1]."""
     cells: Floats = np.asarray(maps, np.float32)
     rows, columns = (_weights(*lengths, smooth) for lengths in zip(cells.shape[-2:], size, strict=True))
-    enlarged: Floats = rows @ cells @ columns.T
+    enlarged: Floats = np.matmul(np.matmul(rows, cells), columns.T)
     return enlarged.clip(0, 1, out=enlarged)
 
 
