@@ -5,7 +5,7 @@
         --evaluation evaluation/real-duet evaluation/real-trio
 
 Writes src/soundwhere/weights/NAME.safetensors in half precision, with configuration, licence and scores
-inside, and brings SHA256SUMS up to date.
+inside, brings SHA256SUMS up to date, and writes the graphs that onnxruntime runs (see ship_graphs.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any
 
 from soundwhere import __version__
 from soundwhere.files import write_text
-from soundwhere.methods.files import WEIGHTS, load_model, read_facts, sha256, write_model
+from soundwhere.inference.graphs import graph_folder
+from soundwhere.inference.shipping import write_graphs
+from soundwhere.methods.files import WEIGHTS, load_model, read_facts, read_model, sha256, write_model
 
 
 def main() -> None:
@@ -46,6 +48,7 @@ def main() -> None:
     write_model(target, model, facts=facts, half=True)
     files = sorted(WEIGHTS.glob("*.safetensors"))
     write_text(WEIGHTS / "SHA256SUMS", "".join(f"{sha256(file)}  {file.name}\n" for file in files))
+    write_graphs(read_model(target), graph_folder(model.config.name))
     print(f"{target}: {target.stat().st_size / 1e6:.2f} MB")
 
 

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from soundwhere import cores
 from soundwhere.errors import ConfigError, SoundwhereError
 
 if TYPE_CHECKING:
@@ -50,9 +51,12 @@ def is_main() -> bool:
 def initialise(device: str = "auto") -> torch.device:
     """Choose this process's device and, if torchrun started it, join the others (nccl on CUDA, gloo on the CPU).
 
+    torch gets no more threads than there are processors for this process.
+
     Args:
         device: `auto`, `cpu`, `cuda` or `cuda:N`. Under torchrun, each process takes the GPU of its local rank.
     """
+    cores.settle()
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     chosen = _device(device, int(os.environ.get("LOCAL_RANK", "0")) if several else None)
     if chosen.type == "cuda":

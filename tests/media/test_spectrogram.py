@@ -42,6 +42,16 @@ def test_agrees_with_scipy(preset):
         np.testing.assert_allclose(row[0], scipy_reference(waveform, preset), atol=2e-2 if preset == "mel" else 1e-5)
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_numpy_and_torch_give_the_same(preset):
+    batch = sounds().astype(np.float32)
+    ours = log_spectrogram(batch, preset)
+    assert ours.dtype == np.float32
+    # see above for `mel`
+    tolerance = 2e-2 if preset == "mel" else 1e-5
+    np.testing.assert_allclose(ours, log_spectrogram(torch.from_numpy(batch), preset).numpy(), atol=tolerance)
+
+
 @pytest.mark.parametrize(("preset", "shape"), [("paper", (552, 121)), ("peers", (257, 276)), ("mel", (64, 130))])
 def test_three_seconds_have_the_documented_shape(preset, shape):
     assert log_spectrogram(torch.zeros(66_150), preset).shape == (1, *shape)

@@ -36,7 +36,7 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
     from soundwhere.inference.export import TOLERANCE
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
-    from soundwhere.inference.runtimes import load
+    from soundwhere.inference.networks import load_network
     from soundwhere.inference.writers import write_overlay
 
     model = _model(name)
@@ -62,7 +62,7 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
             )
             if runtime in localisers:
                 localiser = localisers[runtime]
-                alone = load(files[runtime], runtime, torch.device("cpu"))  # with all threads for one frame
+                alone = load_network(files[runtime], runtime, torch.device("cpu"))  # with all threads for one frame
                 single = 1 / bench.single_forward_s(alone, model)
                 off = bench.differences(localiser, footage, maps)
                 same = f"{int((off < TOLERANCE).sum())}/{len(off)}"

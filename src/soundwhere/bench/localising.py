@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import av
 import numpy as np
@@ -26,7 +26,7 @@ from soundwhere.media.image import network_size, normalise, resize
 from soundwhere.media.writer import VideoWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from torch import Tensor
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.result import Result
+    from soundwhere.inference.runtimes import Found
     from soundwhere.methods.method import Localises, Network
-    from soundwhere.types import Image, Localisation, Waveform
+    from soundwhere.types import Image, Waveform
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ def plain_loop(model: Network, path: Path, fps: float, hop_s: float) -> Tensor:
     """Localise as one does at first: frame by frame, sound encoded anew for each, in eager torch.
 
     Returns:
-        Similarity maps, shape (T, K, h, w), in [-1, 1].
+        Heatmaps, shape (T, K, h, w), in [0, 1].
     """
     sound, maps = read_audio(path), []
     for time_s, image in _plain_frames(path, fps):
@@ -82,7 +83,8 @@ def plain_loop(model: Network, path: Path, fps: float, hop_s: float) -> Tensor:
         size = network_size(height, width, model.config.frame_px, model.stride_px)
         around = window(sound, int(time_s / hop_s + 0.5) * hop_s)
         spectrogram = model.spectrogram(torch.from_numpy(around)[None])
-        maps.append(model(normalise(resize(image, size))[None], spectrogram).similarity)
+        picture = normalise(resize(image, size))[None]
+        maps.append(model.sharpen(model(picture, spectrogram).similarity, picture).clamp(0, 1))
     return torch.cat(maps)
 
 
@@ -99,12 +101,12 @@ def _plain_frames(path: Path, fps: float) -> Iterator[tuple[float, Image]]:
 
 
 def differences(localiser: Localiser, footage: Footage, maps: Tensor) -> Tensor:
-    """Largest difference of each frame's similarity maps from those of the plain loop, shape (T,).
+    """Largest difference of each frame's maps from those of the plain loop, shape (T,).
 
     Raises:
         MediaError: The plain loop saw other frames.
     """
-    ours = torch.cat([found.similarity for _, _, found in localiser.localisations(footage)])
+    ours = torch.from_numpy(np.concatenate([found.maps for _, _, found in localiser.localisations(footage)]))
     if ours.shape != maps.shape:
         raise MediaError(
             f"A plain loop reads {footage.path} wrongly: {len(maps)} frames instead of {len(ours)}, or not upright.",
@@ -124,7 +126,7 @@ def time_parts(localiser: Localiser, reference: Network, result: Result, target:
     """
     footage, model = result.footage, localiser.model
     size = network_size(*footage.size, model.config.frame_px, model.stride_px)
-    seconds = dict.fromkeys(("decode", "encode audio", "encode image", "decouple"), 0.0)
+    seconds = dict.fromkeys(("decode", "encode audio", "encode image, decouple"), 0.0)
 
     def timed(name: str, work: Iterable[T]) -> list[T]:
         start = time.perf_counter()
@@ -132,30 +134,24 @@ def time_parts(localiser: Localiser, reference: Network, result: Result, target:
         seconds[name] += time.perf_counter() - start
         return done
 
-    @torch.inference_mode()
-    def hear(sounds: dict[int, Waveform]) -> Tensor:
-        return model.hear(torch.from_numpy(np.stack(list(sounds.values()))))
+    def hear(sounds: dict[int, Waveform]) -> Sequence[Any]:
+        return model.hear(np.stack(list(sounds.values())))
 
-    @torch.inference_mode()
-    def see(chunk: Chunk) -> Tensor:
-        return model.see(chunk.images)[chunk.shown]
+    def answer(chunk: Chunk) -> Found:
+        around = [heard[0][0]] * len(chunk.shown)  # any window takes as long
+        return model.localise(chunk.pictures, chunk.shown, around, localiser.sources)
 
-    @torch.inference_mode()
-    def decouple(features: Tensor) -> Localisation:
-        around = heard[0][:1].expand(len(features), *heard[0].shape[1:])  # any window takes as long
-        return model.localise(features, around, localiser.sources)
-
-    heard: list[Tensor] = []
+    heard: list[Sequence[Any]] = []
     windows = 0
-    with closing(chunks(footage, result.fps, result.settings.hop_s, localiser.batch, size)) as read:
+    with closing(chunks(footage, result.fps, result.settings.hop_s, localiser.batch, size, localiser.workers)) as read:
         while some := timed("decode", islice(read, _AT_ONCE)):
             sounds = [chunk.sounds for chunk in some if chunk.sounds]
             windows += sum(map(len, sounds))
             heard = timed("encode audio", map(hear, sounds)) or heard
-            features = timed("encode image", spread(see, some, localiser.workers))
-            timed("decouple", spread(decouple, features, localiser.workers))
+            timed("encode image, decouple", spread(answer, some, localiser.workers))
     flop = count_flop(reference, size, localiser.sources)
-    often = {"encode audio": windows, "encode image": len(result.times), "decouple": len(result.times)}
+    flop["encode image, decouple"] = flop["encode image"] + flop["decouple"]
+    often = {"encode audio": windows, "encode image, decouple": len(result.times)}
     parts = [PartTime(name, passed, flop.get(name, 0) * often.get(name, 0)) for name, passed in seconds.items()]
     return parts + _time_overlay(result, target)
 

@@ -17,6 +17,8 @@ Measure something on this machine.
 
 Examples:
   soundwhere bench metrics
+  soundwhere bench command
+  soundwhere bench evaluate --model scav-tiny
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
   soundwhere bench train --method ez-vsl
@@ -87,6 +89,34 @@ class Localise:
 
 
 @dataclass(frozen=True)
+class Command:
+    """What people wait for: `soundwhere clip.mp4` from a cold start to its last file, by runtime and part."""
+
+    clip: Annotated[Path | None, named("CLIP")] = None
+    """A video; without it, one of 1280 x 720 pixels is written to a temporary folder."""
+    model: str = "scav-mobile"
+    """A built-in model."""
+    seconds: float = 10.0
+    """Length of the clip that is written."""
+    turns: int = 2
+    """Runs of each; the one with the least CPU seconds counts."""
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """How many scenes a second `soundwhere evaluate` scores, with all of its rows."""
+
+    model: str = "scav-tiny"
+    """The model that is scored."""
+    benchmark: str = "synthetic"
+    """What it is scored on."""
+    data: Annotated[Path | None, named("DIR")] = None
+    """Folder of the data set, where there is one."""
+    scenes: int = 32
+    """How many scenes are timed."""
+
+
+@dataclass(frozen=True)
 class Sources:
     """How many simultaneous sounds are told apart: made-up scenes in which one to four things sound."""
 
@@ -128,6 +158,8 @@ class Scale:
 Options = (
     Annotated[Metrics, tyro.conf.subcommand("metrics")]
     | Annotated[Localise, tyro.conf.subcommand("localise")]
+    | Annotated[Command, tyro.conf.subcommand("command")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Seam, tyro.conf.subcommand("seam")]
     | Annotated[Sources, tyro.conf.subcommand("sources")]
     | Annotated[Train, tyro.conf.subcommand("train")]
@@ -139,7 +171,7 @@ Options = (
 
 def run(arguments: list[str]) -> int:
     """Run the command."""
-    options: Metrics | Localise | Seam | Sources | Train | Prepare | Feed | Scale
+    options: Metrics | Localise | Command | Evaluate | Seam | Sources | Train | Prepare | Feed | Scale
     options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
     if isinstance(options, Metrics):
         from soundwhere.bench.scoring import bench_metrics
@@ -160,11 +192,33 @@ def run(arguments: list[str]) -> int:
         if not 1 <= options.seconds <= _LONGEST_S:
             raise ConfigError(f"--seconds is {options.seconds:g}.", f"Give between 1 and {_LONGEST_S}.")
         bench_localise(options.clip, options.model, options.seconds, options.fps)
+    elif isinstance(options, Command):
+        from soundwhere.bench.command import bench_command
+
+        if not 1 <= options.seconds <= _LONGEST_S or options.turns < 1:
+            raise ConfigError(f"--seconds is {options.seconds:g} and --turns {options.turns}.", "Give 1 or more.")
+        runtimes = {each: ["--model", options.model, "--runtime", each] for each in ("onnx", "torch")}
+        bench_command(options.clip, runtimes, options.seconds, options.turns)
+    elif isinstance(options, Evaluate):
+        _evaluate(options)
     elif isinstance(options, Sources):
         _sources(options)
     else:
         _seam(options)
     return 0
+
+
+def _evaluate(options: Evaluate) -> None:
+    from soundwhere.bench.evaluating import bench_evaluate
+
+    _require_scenes(options.scenes)
+    where = [] if options.data is None else ["--data", str(options.data)]
+    took = bench_evaluate(["--benchmark", options.benchmark, "--model", options.model, *where], options.scenes)
+    print(f"{options.model} on {options.benchmark}, {took.scenes} scenes:")
+    print(
+        f"{took.scenes / took.wall_s:.2f} scenes a second, {took.scenes / took.cpu_s:.2f} for each second of processor"
+    )
+    print(f"and {took.start_s:.1f} seconds of processor to start")
 
 
 def _shards(options: Prepare) -> None:

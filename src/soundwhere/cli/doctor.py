@@ -166,7 +166,7 @@ def _read_model(file: Path) -> tuple[Path, MethodConfig, dict[str, Any]]:
     from soundwhere.methods.files import HUB_WEIGHTS, load_model, model_file, read_facts
 
     if file.suffix == ".onnx":
-        from soundwhere.inference.runtimes import read_onnx
+        from soundwhere.inference.networks import read_onnx
 
         return file, read_onnx(file)[0], {}
     if (file / HUB_WEIGHTS).is_file():

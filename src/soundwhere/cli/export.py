@@ -16,6 +16,8 @@ Examples:
   soundwhere export --onnx                                       the built-in model as scav-mobile.onnx
   soundwhere export --onnx --model runs/first --out first.onnx --clip clip.mp4
   soundwhere clip.mp4 --model first.onnx                         localise with it (--runtime onnx or openvino)
+
+Built-in models need none of this: they run in onnxruntime as they are.
 """
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from soundwhere import cores
 from soundwhere.cli.batch import ClipRunner, Outcome, Task, failed, print_summary
 from soundwhere.cli.options import FLAG, LocaliserOptions, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
@@ -142,7 +142,7 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
         from soundwhere.cli.terminal import Bar
 
         workers = min(options.workers or len(tasks), len(tasks))
-        share = 1 if options.on == "ray" else max(1, (os.cpu_count() or 1) // workers)
+        share = 1 if options.on == "ray" else max(1, cores.allowed() // workers)
         with Bar("localising", len(tasks), "clips") as bar:
             answers = work_on(options.on, tasks, partial(_one_of_several, options, share), options.workers)
             for number, (task, answer) in enumerate(answers, 1):
@@ -152,9 +152,7 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
 
 def _one_of_several(options: Options, threads: int, _: Tell) -> Callable[[Task], Outcome]:
     """What each of several processes works with: a model, and its share of the processors."""
-    import torch
-
-    torch.set_num_threads(threads)
+    cores.limit(threads)
     localiser = _load(options)
     return ClipRunner(lambda: localiser, talk=False).attempt
 
@@ -198,7 +196,7 @@ def _find(names: tuple[str, ...]) -> tuple[list[Path], list[Outcome]]:
 
 def _expand(name: str) -> Iterator[Path]:
     """The files a name stands for: itself, the videos below a folder, or what a pattern matches."""
-    from soundwhere.data.folder import VIDEO_SUFFIXES
+    from soundwhere.media.container import VIDEO_SUFFIXES
 
     path = Path(name)
     if path.is_dir():

@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from soundwhere import __version__
+from soundwhere import __version__, cores
 from soundwhere.errors import ConfigError, SoundwhereError
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def run(arguments: list[str]) -> int:
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
         name, rest = _command(arguments)
+        if name != "train":  # which has the machine for itself
+            cores.wait_politely()
         code = importlib.import_module(f"soundwhere.cli.{name}").run(rest)
         sys.stdout.flush()
         return int(code)

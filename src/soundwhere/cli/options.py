@@ -44,7 +44,8 @@ class LocaliserOptions:
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
     runtime: Annotated[Literal["torch", "onnx", "openvino"] | None, named("torch|onnx|openvino")] = None
-    """What computes; onnx and openvino need a model written by `soundwhere export --onnx`."""
+    """What computes; by default onnx for built-in models on a processor and for files of `soundwhere export --onnx`,
+    torch for others; openvino needs such a file."""
     fps: float = 5.0
     """Frames analysed per second."""
     sources: Annotated[int | Literal["auto"], tyro.conf.arg(metavar="auto|K")] = "auto"

@@ -9,7 +9,7 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
-import torch
+from soundwhere import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -62,18 +62,18 @@ def _make(items: Generator[T, None, None], queue: Queue[tuple[T] | BaseException
 
 
 def at_once() -> int:
-    """How many items a processor works on at once, each with its share of torch's threads."""
-    return min(_MOST, torch.get_num_threads())
+    """How many items this process works on at once, each on its share of the processors."""
+    return min(_MOST, cores.cores())
 
 
 def spread(work: Callable[[T], R], items: Iterable[T], workers: int) -> Generator[R, None, None]:
     """What some work makes of items, in their order, with so many of them in hand at once and one more waiting.
 
-    Each worker is a thread that has its share of torch's threads: several cores finish several items sooner than they
-    finish one together, because none has to wait for another within it.
+    Each worker is a thread that has its share of the processors: several finish several items sooner than they finish
+    one together, because none has to wait for another within it.
     """
-    threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(max(1, threads // workers),))
+    threads = cores.torch_threads()
+    pool = ThreadPoolExecutor(workers, initializer=cores.settle, initargs=(max(1, threads // workers),))
     begun: deque[Future[R]] = deque()
     try:
         for item in items:
@@ -84,4 +84,4 @@ def spread(work: Callable[[T], R], items: Iterable[T], workers: int) -> Generato
             yield begun.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # of threads to come: this one never lost its own
+        cores.settle(threads)  # of threads to come: this one never lost its own

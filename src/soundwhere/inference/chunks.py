@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import torch
-from torch.nn import functional as F
+import numpy as np
 
+from soundwhere.inference.ahead import ahead, spread
 from soundwhere.inference.footage import SoundWindows, level_db
-from soundwhere.media.image import normalise
+from soundwhere.media.image import resize
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable, Iterator
 
-    from torch import Tensor
+    from numpy.typing import NDArray
 
     from soundwhere.inference.footage import Footage
+    from soundwhere.media.shrink import Undeveloped
     from soundwhere.types import Image, Waveform
+
+_AHEAD = 4  # frames that are decoded before they are asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +32,7 @@ class Chunk:
 
     Attributes:
         times_s: When they are on display, B times.
-        images: Their P different pictures, normalised, shape (P, 3, H, W).
+        pictures: Their P different pictures, RGB, shape (P, H, W, 3), uint8.
         shown: Which picture each frame shows, B numbers below P.
         windows: Which window of sound lies around each frame, B numbers that count on from chunk to chunk.
         sounds: The windows that no chunk before this one had, by number, shape (66150,).
@@ -36,7 +40,7 @@ class Chunk:
     """
 
     times_s: list[float]
-    images: Tensor
+    pictures: NDArray[np.uint8]
     shown: list[int]
     windows: list[int]
     sounds: dict[int, Waveform]
@@ -44,7 +48,7 @@ class Chunk:
 
 
 def chunks(
-    footage: Footage, fps: float, hop_s: float, batch: int, size: tuple[int, int]
+    footage: Footage, fps: float, hop_s: float, batch: int, size: tuple[int, int], workers: int = 1
 ) -> Generator[Chunk, None, None]:
     """Read a clip chunk by chunk, in constant memory.
 
@@ -54,22 +58,29 @@ def chunks(
         hop_s: Distance between windows of sound; a frame has the one whose middle is nearest.
         batch: Frames in a chunk; the last one may have fewer.
         size: Height and width at which the network sees pictures.
+        workers: Threads that shrink pictures, beside the one that decodes.
     """
     hearing = SoundWindows(footage.sound, footage.start_s - hop_s)
-    latest = -1
-    with closing(footage.frames(fps)) as frames:
+    latest, image = -1, None
+    with (
+        closing(ahead(footage.undeveloped(fps), _AHEAD)) as decoded,
+        closing(spread(partial(_shrunk, size), _fresh(decoded), workers)) as frames,
+    ):
         while part := list(islice(frames, batch)):
-            pictures, shown = [part[0].image], []
-            for frame in part:  # a video that holds a picture, or a photo, gives the same array again
-                if frame.image is not pictures[-1]:
-                    pictures.append(frame.image)
+            pictures: list[Image] = []
+            shown: list[int] = []
+            for _, fresh in part:
+                if fresh is not None or not pictures:
+                    image = image if fresh is None else fresh
+                    assert image is not None  # the first is fresh
+                    pictures.append(image)
                 shown.append(len(pictures) - 1)
-            windows = [int(frame.time_s / hop_s + 0.5) for frame in part]
+            windows = [int(time_s / hop_s + 0.5) for time_s, _ in part]
             sounds = {number: hearing.at(number * hop_s) for number in sorted(set(windows)) if number > latest}
             latest = windows[-1]
             yield Chunk(
-                times_s=[frame.time_s for frame in part],
-                images=normalise(torch.stack([_resized(picture, size) for picture in pictures])),
+                times_s=[time_s for time_s, _ in part],
+                pictures=np.stack(pictures),
                 shown=shown,
                 windows=windows,
                 sounds=sounds,
@@ -79,11 +90,17 @@ def chunks(
 
 def single(image: Image, sound: Waveform, size: tuple[int, int]) -> Chunk:
     """One picture (H, W, 3) and one window of sound (66150,) that came together, as a chunk."""
-    picture = normalise(_resized(image, size)[None])
-    return Chunk([0.0], picture, [0], [0], {0: sound}, {0: level_db(sound)})
+    return Chunk([0.0], resize(image, size)[None], [0], [0], {0: sound}, {0: level_db(sound)})
 
 
-def _resized(picture: Image, size: tuple[int, int]) -> Tensor:
-    """As `media.image.resize` to within 1 of 255, several times as fast, shape (H, W, 3), uint8."""
-    planes = torch.from_numpy(picture).permute(2, 0, 1)[None]
-    return F.interpolate(planes, size=size, mode="bilinear", antialias=True)[0].permute(1, 2, 0)
+def _fresh(frames: Iterable[tuple[float, Undeveloped]]) -> Iterator[tuple[float, Undeveloped | None]]:
+    """Frames without those pictures that were there before: a video may hold one, and a photo has one only."""
+    last = None
+    for time_s, picture in frames:
+        yield time_s, None if picture is last else picture
+        last = picture
+
+
+def _shrunk(size: tuple[int, int], frame: tuple[float, Undeveloped | None]) -> tuple[float, Image | None]:
+    time_s, picture = frame
+    return time_s, None if picture is None else picture.at(size)

@@ -6,14 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from soundwhere import __version__
 from soundwhere.data.annotation.rle import encode_rle, pack_counts
 from soundwhere.files import write_text
 from soundwhere.inference.formats import FILES
 from soundwhere.inference.geometry import upsample
-from soundwhere.metrics.binarise import binarise
+from soundwhere.metrics.binarise import binarise_arrays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +58,7 @@ def to_coco(result: Result) -> dict[str, Any]:
 
 def _outline(cells: NDArray[np.float16], size: tuple[int, int]) -> dict[str, Any] | None:
     """Box (left, top, width, height), area and mask of the upper half of a map (h, w); none of a constant map."""
-    mask = binarise(torch.from_numpy(upsample(cells[None], size)))[0].numpy()
+    mask = binarise_arrays(upsample(cells[None], size))[0]
     if not mask.any():
         return None
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))

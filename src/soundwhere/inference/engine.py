@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from soundwhere import cores
 from soundwhere.inference.pool import work_through
 
 if TYPE_CHECKING:
@@ -48,7 +49,5 @@ def work_on(
 
 
 def default_workers() -> int:
-    """One for each processor that this process may use, which is what a job of Slurm was given."""
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """One for each processor that this process may use."""
+    return cores.allowed()

@@ -1,11 +1,12 @@
 """A model as one ONNX file, checked against torch.
 
 The file is one graph for a whole forward pass, image and spectrogram to maps. The values between its parts are outputs
-too, by which `soundwhere.inference.runtimes` cuts it: a window of sound is then encoded once for all of its frames.
+too, by which `soundwhere.inference.networks` cuts it: a window of sound is then encoded once for all of its frames.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import warnings
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from soundwhere import __version__
 from soundwhere.config import to_dict
@@ -30,7 +32,7 @@ from soundwhere.methods.method import ANSWERS
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from soundwhere.methods.method import Network, Step
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "soundwhere-onnx-1"
 AXES: Final = {
+    "pictures": {0: "batch", 1: "height", 2: "width"},
     "image": {0: "batch", 2: "height", 3: "width"},
     "spectrogram": {0: "batch"},
     "features": {0: "batch", 2: "rows", 3: "columns"},
@@ -46,11 +49,14 @@ AXES: Final = {
     "prior": {0: "batch", 1: "rows", 2: "columns"},
     "refined": {0: "batch", 3: "rows", 4: "columns"},
     "embeddings": {0: "batch"},
-    "similarity": {0: "batch", 2: "rows", 3: "columns"},
+    "similarity": {0: "batch", 2: "map_rows", 3: "map_columns"},  # which may be finer than the features
+    "sharpened": {0: "batch", 2: "heat_rows", 3: "heat_columns"},
+    "maps": {0: "batch", 2: "heat_rows", 3: "heat_columns"},
     "confidence": {0: "batch"},
 }
 """The values of the graph, and which of their sizes may change."""
 _EDGES: Final = {"rename_inputs": False, "rename_outputs": False}  # the names above stay
+_OPSET: Final = 18
 TOLERANCE: Final = 1e-3  # of a map, whose range is [-1, 1]; what the file may differ from torch
 
 
@@ -67,7 +73,7 @@ class Exported:
     differences: dict[str, float]
 
 
-class _Exported(nn.Module):
+class Exportable(nn.Module):
     """One step of a forward pass as a module of its own, which gives its tensors as a tuple."""
 
     def __init__(self, model: Network, step: Step) -> None:
@@ -95,31 +101,16 @@ def export_onnx(model: Network, path: Path, clip: Path | None = None) -> Exporte
         clip: A video whose first frames are compared, too.
 
     Raises:
-        MissingExtraError: onnx, onnxscript or onnxruntime is not installed.
+        MissingExtraError: onnx is not installed.
     """
     try:
         import onnx
         import onnxruntime  # noqa: F401 - needed for the comparison, which comes last
-        import onnxscript  # noqa: F401 - needed by torch
     except ImportError as error:
         raise MissingExtraError(str(error.name), "export") from error
-    # Each step becomes a graph of its own and they are joined, so that every step takes its sizes from its own inputs
-    # and still works when it is cut out.
-    values = dict(zip(("image", "spectrogram"), _random(model, batch=2, rows=3, columns=4), strict=True))
-    graphs = []
-    with _exporting():
-        for number, step in enumerate(model.steps):
-            graphs.append(onnx.compose.add_prefix(_graph(model, step, values), f"{number}.", **_EDGES))
-    between = sorted(set(values) - {"image", "spectrogram", *ANSWERS})
-    joined = onnx.helper.make_graph(
-        [node for graph in graphs for node in graph.graph.node],
-        model.config.name,
-        [_described(name, values[name]) for name in ("image", "spectrogram")],
-        [_described(name, values[name]) for name in (*ANSWERS, *between)],
-        initializer=[weights for graph in graphs for weights in graph.graph.initializer],
-    )
-    whole = onnx.helper.make_model(
-        joined, opset_imports=graphs[0].opset_import, ir_version=graphs[0].ir_version, producer_name="soundwhere"
+    inputs = dict(zip(("image", "spectrogram"), noise(model, batch=2, rows=3, columns=4), strict=True))
+    whole = joined_graph(
+        {step: Exportable(model, step) for step in (*model.steps, *model.finish)}, inputs, ANSWERS, model.config.name
     )
     about = {"format": FORMAT, "version": __version__, "model": json.dumps(to_dict(model.config))}
     onnx.helper.set_model_props(whole, about)
@@ -128,18 +119,62 @@ def export_onnx(model: Network, path: Path, clip: Path | None = None) -> Exporte
     return Exported(path, compare(model, path, clip))
 
 
-def _graph(model: Network, step: Step, values: dict[str, Tensor]) -> Any:
-    """Write a step as an ONNX graph, and add what it gives to the values."""
-    inputs = tuple(values[name] for name in step.inputs)
-    sizes = tuple(dict.fromkeys(_axes(name), torch.export.Dim.DYNAMIC) for name in step.inputs)
-    module = _Exported(model, step).eval()
-    program = torch.export.export(module, inputs, dynamic_shapes={"values": sizes}, strict=step.strict)
-    written = torch.onnx.export(
-        program, inputs, dynamo=True, verbose=False, input_names=step.inputs, output_names=step.outputs
+def joined_graph(steps: dict[Step, nn.Module], inputs: dict[str, Tensor], answers: Sequence[str], name: str) -> Any:
+    """Steps that follow each other as one ONNX graph, which gives the values between them, too.
+
+    Each step becomes a graph of its own and they are joined, so that every step takes its sizes from its own inputs and
+    still works when it is cut out.
+
+    Args:
+        steps: Each with the module that does it.
+        inputs: What goes in, by name.
+        answers: Names of the values that come out first.
+        name: Of the graph.
+    """
+    import onnx
+
+    values = dict(inputs)
+    graphs = []
+    with _exporting():
+        for number, (step, module) in enumerate(steps.items()):
+            graphs.append(onnx.compose.add_prefix(_graph(module.eval(), step, values), f"{number}.", **_EDGES))
+    between = sorted(set(values) - {*inputs, *answers})
+    joined = onnx.helper.make_graph(
+        [node for graph in graphs for node in graph.graph.node],
+        name,
+        [_described(name, values[name]) for name in inputs],
+        [_described(name, values[name]) for name in (*answers, *between)],
+        initializer=[weights for graph in graphs for weights in graph.graph.initializer],
     )
-    assert written is not None
+    return onnx.helper.make_model(
+        joined, opset_imports=graphs[0].opset_import, ir_version=graphs[0].ir_version, producer_name="soundwhere"
+    )
+
+
+def _graph(module: nn.Module, step: Step, values: dict[str, Tensor]) -> Any:
+    """Write a step as an ONNX graph, and add what it gives to the values.
+
+    By tracing: torch's newer exporter takes a minute and a half for what this one does in two seconds, and changes
+    weights. What a trace takes for constant, `compare` would notice, for it asks for other sizes.
+    """
+    import onnx
+
+    inputs = tuple(values[name] for name in step.inputs)
     values.update(zip(step.outputs, module(*inputs), strict=True))
-    return written.model_proto
+    written = io.BytesIO()
+    torch.onnx.export(
+        module,
+        inputs,
+        written,  # type: ignore[arg-type] # any file will do
+        dynamo=False,
+        input_names=list(step.inputs),
+        output_names=list(step.outputs),
+        dynamic_axes={name: _axes(name) for name in (*step.inputs, *step.outputs)},
+        opset_version=_OPSET,
+        do_constant_folding=False,  # left to who runs it, as is folding norms: weights stay as they are
+        training=torch.onnx.TrainingMode.PRESERVE,
+    )
+    return onnx.load_model_from_string(written.getvalue())
 
 
 def _axes(name: str) -> dict[int, str]:
@@ -152,7 +187,8 @@ def _described(name: str, value: Tensor) -> Any:
     from onnx import TensorProto, helper
 
     shape = [_axes(name).get(axis, size) for axis, size in enumerate(value.shape)]
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    kind = TensorProto.FLOAT if value.is_floating_point() else TensorProto.UINT8
+    return helper.make_tensor_value_info(name, kind, shape)
 
 
 @torch.no_grad()
@@ -174,8 +210,8 @@ def compare(model: Network, path: Path, clip: Path | None = None) -> dict[str, f
 def _inputs(model: Network, clip: Path | None) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     side = model.config.frame_px
     cells = side // model.stride_px
-    yield f"1 noise picture of {side} x {side}", _random(model, 1, cells, cells)
-    yield f"3 of {side} x {side + 3 * model.stride_px}", _random(model, 3, cells, cells + 3)
+    yield f"1 noise picture of {side} x {side}", noise(model, 1, cells, cells)
+    yield f"3 of {side} x {side + 3 * model.stride_px}", noise(model, 3, cells, cells + 3)
     scenes = [World(seed=0, size=(side, side)).scene(index) for index in range(2)]
     yield "2 made-up scenes", _prepared(model, [scene.image for scene in scenes], [scene.mixture for scene in scenes])
     if clip is not None:
@@ -190,7 +226,7 @@ def _prepared(model: Network, pictures: list[Image], sounds: list[Waveform]) -> 
     return normalise(np.stack(pictures)), model.spectrogram(torch.from_numpy(np.stack(sounds)))
 
 
-def _random(model: Network, batch: int, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+def noise(model: Network, batch: int, rows: int, columns: int) -> tuple[Tensor, Tensor]:
     """Noise for pictures of so many cells, and for 3 s of sound."""
     generator = torch.Generator().manual_seed(0)
     size = (batch, 3, rows * model.stride_px, columns * model.stride_px)
@@ -198,11 +234,35 @@ def _random(model: Network, batch: int, rows: int, columns: int) -> tuple[Tensor
     return torch.randn(*size, generator=generator), model.spectrogram(waveform)
 
 
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    _dimension: int,
+    heads: int,
+    weights: Tensor,
+    biases: Tensor,
+    *others: Any,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """What torch's `multi_head_attention_forward` computes of (L, B, D) without masks: there a trace loses L."""
+    out_weight, out_bias = others[4:6]
+
+    def projected(tokens: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        tokens = F.linear(tokens, weight, bias)
+        return tokens.reshape(tokens.shape[0], tokens.shape[1], heads, -1).permute(1, 2, 0, 3)  # (B, heads, L, d)
+
+    q, k, v = map(projected, (query, key, value), weights.chunk(3), biases.chunk(3))
+    attended = (q * q.shape[-1] ** -0.5 @ k.transpose(-1, -2)).softmax(-1) @ v
+    return F.linear(attended.permute(2, 0, 1, 3).flatten(2), out_weight, out_bias), None
+
+
 @contextmanager
 def _exporting() -> Iterator[None]:
     """Without torch's fused Transformer layer, which has no counterpart in ONNX, and without the exporter's chatter."""
-    fused = torch.backends.mha.get_fastpath_enabled()
+    fused, attention = torch.backends.mha.get_fastpath_enabled(), F.multi_head_attention_forward
     torch.backends.mha.set_fastpath_enabled(False)
+    F.multi_head_attention_forward = _attention  # type: ignore[assignment] # takes less, and what is given
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(), torch.no_grad():
@@ -210,4 +270,5 @@ def _exporting() -> Iterator[None]:
             yield
     finally:
         logging.disable(logging.NOTSET)
+        F.multi_head_attention_forward = attention
         torch.backends.mha.set_fastpath_enabled(fused)

@@ -14,7 +14,15 @@ import numpy as np
 from soundwhere.constants import CLIP_S, CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media.audio import timeline
-from soundwhere.media.video import MediaInfo, clock, probe, require_streams, stream_frames, stream_planes
+from soundwhere.media.video import (
+    MediaInfo,
+    clock,
+    probe,
+    require_streams,
+    stream_frames,
+    stream_planes,
+    stream_undeveloped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
 
     from av.video.frame import VideoFrame
 
+    from soundwhere.media.shrink import Undeveloped
     from soundwhere.media.video import Frame
     from soundwhere.types import Waveform
 
@@ -119,6 +128,10 @@ class Footage:
     def frames(self, fps: float) -> Generator[Frame, None, None]:
         """The frames on display at start_s, start_s + 1 / fps, ...; those of a photo share one array."""
         yield from stream_frames(self.path, fps, self.start_s, self.end_s)
+
+    def undeveloped(self, fps: float) -> Generator[tuple[float, Undeveloped], None, None]:
+        """Times and frames likewise, to be seen smaller: see `stream_undeveloped`."""
+        yield from stream_undeveloped(self.path, fps, self.start_s, self.end_s)
 
     def planes(self, fps: float) -> Generator[tuple[float, VideoFrame], None, None]:
         """Times and frames likewise, to be drawn on and written again: see `stream_planes`."""

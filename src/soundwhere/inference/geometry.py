@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import torch
-from torch.nn import functional as F
 
-from soundwhere.metrics.binarise import binarise
+from soundwhere.metrics.binarise import binarise_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,16 +15,54 @@ if TYPE_CHECKING:
     Maps = NDArray[np.floating]
     Floats = NDArray[np.float32]
 
-FINER = 8  # outlines are looked for, and heat is drawn, on a grid this much finer than the network's
+FINER: Final = 8  # outlines are looked for, and heat is drawn, on a grid up to this much finer than the network's
+_FINE: Final = 64  # cells across from which on no finer one is needed
 _AT_ONCE = 256  # maps that are refined together
+_SHARPNESS: Final = -0.75  # of bicubic interpolation, as in torch and OpenCV
 
 
 def upsample(maps: Maps, size: tuple[int, int], smooth: bool = False) -> Floats:
     """Enlarge maps (K, h, w) to (K, H, W): bilinearly, or bicubically, which looks better and stays within [0, 1]."""
-    tensor = torch.from_numpy(np.asarray(maps, np.float32))[None]
-    mode = "bicubic" if smooth else "bilinear"
-    enlarged: Floats = F.interpolate(tensor, size=size, mode=mode, align_corners=False)[0].clamp(0, 1).numpy()
-    return enlarged
+    cells: Floats = np.asarray(maps, np.float32)
+    rows, columns = (_weights(*lengths, smooth) for lengths in zip(cells.shape[-2:], size, strict=True))
+    enlarged: Floats = np.matmul(np.matmul(rows, cells), columns.T)
+    return enlarged.clip(0, 1, out=enlarged)
+
+
+@lru_cache(maxsize=32)
+def _weights(length: int, size: int, smooth: bool) -> Floats:
+    """What each of `length` cells contributes to each of `size` finer ones along one side, shape (size, length).
+
+    Cells lie at their centres; beyond the outermost their values go on.
+    """
+    place = (np.arange(size) + 0.5) * length / size - 0.5
+    if not smooth:
+        place = place.clip(0)  # at the other end both neighbours are the last cell
+    first, weights = np.floor(place).astype(int), np.zeros((size, length))
+    for step in (-1, 0, 1, 2) if smooth else (0, 1):
+        distance = np.abs(place - first - step)
+        weight = _bicubic(distance) if smooth else 1 - distance
+        np.add.at(weights, (np.arange(size), (first + step).clip(0, length - 1)), weight)
+    return weights.astype(np.float32)
+
+
+def _bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Keys's cubic convolution, of distances in [0, 2]."""
+    a = _SHARPNESS
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * a * x - 4 * a
+    return np.where(x <= 1, near, far)
+
+
+def finer(grid: tuple[int, ...]) -> tuple[int, int]:
+    """Size of the grid on which outlines of maps (h, w) are looked for and their heat is drawn.
+
+    >>> finer((7, 12)), finer((56, 96))
+    ((56, 96), (56, 96))
+    """
+    rows, columns = grid
+    times = max(1, min(FINER, _FINE // min(rows, columns)))
+    return times * rows, times * columns
 
 
 def find_peaks(maps: Maps, size: tuple[int, int]) -> Floats:
@@ -78,7 +115,7 @@ def find_boxes(maps: Maps, size: tuple[int, int]) -> tuple[Floats, Floats]:
     boxes, areas = np.zeros((len(flat), 4), np.float32), np.zeros(len(flat), np.float32)
     for start in range(0, len(flat), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        mask = binarise(torch.from_numpy(upsample(flat[part], (rows * FINER, columns * FINER)))).numpy()
+        mask = binarise_arrays(upsample(flat[part], finer((rows, columns))))
         areas[part] = mask.mean((1, 2))
         boxes[part, 0::2] = _extent(mask.max(1)) * size[1]
         boxes[part, 1::2] = _extent(mask.max(2)) * size[0]

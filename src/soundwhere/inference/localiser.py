@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from soundwhere.distributed import initialise
 from soundwhere.inference.ahead import ahead, at_once, spread
 from soundwhere.inference.chunks import chunks, single
 from soundwhere.inference.following import Follower
@@ -25,16 +23,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from soundwhere.inference.chunks import Chunk
     from soundwhere.inference.result import Answer
-    from soundwhere.inference.runtimes import Runtime
+    from soundwhere.inference.runtimes import Found, Runtime
     from soundwhere.methods.method import Network
-    from soundwhere.types import Image, Localisation, Waveform
+    from soundwhere.types import Image, Waveform
 
     Floats = NDArray[np.float32]
-    Windows = dict[int, tuple[Tensor, float]]  # of sound: what is heard and level in decibels, by number
+    Windows = dict[int, tuple[Any, float]]  # of sound: what is heard and level in decibels, by number
 
 
 class Localiser:
@@ -50,8 +47,8 @@ class Localiser:
         smooth: Average the maps lightly over time.
         sources: How many sources are looked for; by default as many as the model tells apart, which is two, and a model
             that counts leaves out those that never sound.
-        runtime: `torch`, or `onnx` or `openvino` for a file that `soundwhere export --onnx` wrote; by default the
-            one that fits the model.
+        runtime: `torch`; `onnx` for a built-in model or a file that `soundwhere export --onnx` wrote; `openvino` for
+            such a file. By default onnx where it can be, on a processor, and torch elsewhere.
         **thresholds: `least_confidence` and `least_level_db` of `Settings`; the former by default as the model was
             calibrated.
     """
@@ -70,14 +67,13 @@ class Localiser:
         **thresholds: float,
     ) -> None:
         self.settings = Settings(fps=fps, hop_s=hop_s, squash=squash, smooth=smooth, sources=sources, **thresholds)
-        asked = initialise(device)
-        self.workers = at_once() if asked.type == "cpu" else 1
-        self.model = load(model, runtime, asked, self.workers)
+        self.model = load(model, runtime, device, at_once(), sources)
         self.device = self.model.device
+        self.workers = at_once() if self.device == "cpu" else 1
         if "least_confidence" not in thresholds:
             self.settings = replace(self.settings, least_confidence=self.model.config.sounding_threshold)
         self.sources = self.model.sources if sources is None else sources
-        self.batch = max(1, batch or (8 if self.device.type == "cpu" else 16))
+        self.batch = max(1, batch or (8 if self.device == "cpu" else 16))
 
     def localise(
         self,
@@ -125,14 +121,14 @@ class Localiser:
         """The rate of analysis; a photo changes only with its sound."""
         return self.settings.fps if footage.info.duration_s else min(self.settings.fps, 1 / self.settings.hop_s)
 
-    def localisations(self, footage: Footage) -> Iterator[tuple[Chunk, list[float], Localisation]]:
+    def localisations(self, footage: Footage) -> Iterator[tuple[Chunk, list[float], Found]]:
         """What the network answers, chunk by chunk, before sources are followed over time.
 
         Yields:
             B frames, the level of the sound around each, and the maps of all of them.
         """
         size = self._network_size(*footage.size)
-        read = chunks(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size)
+        read = chunks(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size, self.workers)
         with (
             closing(ahead(read)) as decoded,
             closing(spread(self._hear, decoded, self.workers)) as heard,
@@ -151,8 +147,7 @@ class Localiser:
             Maps (K, h, w) and confidences (K,), in [0, 1], and embeddings (K, D).
         """
         chunk, heard = self._hear(single(image, sound, self._network_size(*image.shape[:2])))
-        _, _, found = self._forward((chunk, [0.0], heard[0][0][None]))
-        maps, confidence, embeddings = _arrays(found)
+        _, _, (maps, confidence, embeddings) = self._forward((chunk, [0.0], [heard[0][0]]))
         return maps[0], confidence[0], embeddings[0]
 
     def grid(self, height: int, width: int) -> tuple[int, int]:
@@ -163,51 +158,35 @@ class Localiser:
     def _answers(self, footage: Footage) -> Iterator[Answer]:
         follower = Follower(self.settings)
         for chunk, levels, found in self.localisations(footage):
-            for time_s, level, *answer in zip(chunk.times_s, levels, *_arrays(found), strict=True):
+            for time_s, level, *answer in zip(chunk.times_s, levels, *found, strict=True):
                 yield follower.follow(time_s, *answer, level, footage.size)
 
-    @torch.inference_mode()
     def _hear(self, chunk: Chunk) -> tuple[Chunk, Windows]:
         """Encode the windows of sound that are new in a chunk."""
         if not chunk.sounds:
             return chunk, {}
-        waveforms = torch.from_numpy(np.stack(list(chunk.sounds.values()))).to(self.device)
-        embeddings = self.model.hear(waveforms)
+        embeddings = self.model.hear(np.stack(list(chunk.sounds.values())))
         levels = chunk.levels_db.values()
         return chunk, dict(zip(chunk.sounds, zip(embeddings, levels, strict=True), strict=True))
 
-    @torch.inference_mode()
-    def _forward(self, given: tuple[Chunk, list[float], Tensor]) -> tuple[Chunk, list[float], Localisation]:
+    def _forward(self, given: tuple[Chunk, list[float], list[Any]]) -> tuple[Chunk, list[float], Found]:
         """The answer for every frame of a chunk."""
         chunk, levels, heard = given
-        images = chunk.images.to(self.device)
-        features = self.model.see(images)
-        if len(features) < len(chunk.shown):
-            images, features = images[chunk.shown], features[chunk.shown]
-        found = self.model.localise(features, heard, self.sources)
-        return chunk, levels, replace(found, similarity=self.model.sharpen(found.similarity, images))
+        return chunk, levels, self.model.localise(chunk.pictures, chunk.shown, heard, self.sources)
 
     def _network_size(self, height: int, width: int) -> tuple[int, int]:
         side = self.model.config.frame_px
         return (side, side) if self.settings.squash else network_size(height, width, side, self.model.stride_px)
 
 
-def _arrays(found: Localisation) -> tuple[Floats, Floats, Floats]:
-    """Maps (B, K, h, w), confidences (B, K) and embeddings (B, K, D), float32."""
-    maps, confidence, embeddings = (
-        tensor.float().cpu().numpy() for tensor in (found.heatmaps(), found.confidence, found.embeddings)
-    )
-    return maps, confidence, embeddings
-
-
-def _with_sound(parts: Iterable[tuple[Chunk, Windows]]) -> Iterator[tuple[Chunk, list[float], Tensor]]:
+def _with_sound(parts: Iterable[tuple[Chunk, Windows]]) -> Iterator[tuple[Chunk, list[float], list[Any]]]:
     """Portions, the level of the sound around each of their frames, and what is heard there."""
     heard: Windows = {}
     for chunk, fresh in parts:
         latest = {max(heard): heard[max(heard)]} if heard else {}  # the only one that the next frames may share
         heard = {**latest, **fresh}
         embeddings, levels = zip(*(heard[number] for number in chunk.windows), strict=True)
-        yield chunk, list(levels), torch.stack(embeddings)
+        yield chunk, list(levels), list(embeddings)
 
 
 def localise(

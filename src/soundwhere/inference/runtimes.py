@@ -1,45 +1,92 @@
-"""Who computes: torch, or an ONNX file in onnxruntime or OpenVINO."""
+"""Who computes: onnxruntime, for built-in models without torch; torch; or an ONNX file in onnxruntime or OpenVINO."""
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import pairwise
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
-import torch
-from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
-
-from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
-from soundwhere.files import parse_json
-from soundwhere.inference.export import FORMAT
-from soundwhere.methods.files import build, load_model, stored_config
-from soundwhere.methods.method import SEE
+from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from soundwhere.config import MethodConfig
-    from soundwhere.methods.method import Extra, Given, Localises, Network, Step
-    from soundwhere.types import Localisation
+    from soundwhere.methods.method import Network
 
-    Part = Callable[[list[NDArray[Any]]], list[NDArray[Any]]]  # inputs to outputs of a step, in its order
+    Floats = NDArray[np.float32]
 
 Runtime = Literal["torch", "onnx", "openvino"]
-M = TypeVar("M", bound=nn.Module)
+
+# Where drivers of graphics cards show themselves: NVIDIA's, in Windows' Linux too, and AMD's
+_SIGNS = ("/dev/nvidiactl", "/dev/nvhost-ctrl-gpu", "/dev/dxg", "/dev/kfd")
 
 
-def load(model: str | Path | Network, runtime: str | None, device: torch.device, workers: int = 1) -> Localises:
-    """A model in eval mode, ready to localise.
+class Found(NamedTuple):
+    """What a model answers about B frames.
+
+    Attributes:
+        maps: Heat of each source, with the edges of the picture if the model can, shape (B, K, h, w), in [0, 1].
+        confidence: How surely each map shows a sounding source, shape (B, K), in [0, 1].
+        embeddings: Each source's audio embedding, by which sources are followed over time, shape (B, K, D).
+    """
+
+    maps: Floats
+    confidence: Floats
+    embeddings: Floats
+
+
+class Runs(Protocol):
+    """A model that is ready to localise, with arrays on both sides. Threads may share it."""
+
+    @property
+    def config(self) -> MethodConfig:
+        """Its configuration."""
+
+    @property
+    def sources(self) -> int:
+        """K, how many maps it gives by itself."""
+
+    @property
+    def stride_px(self) -> int:
+        """Pixels of a picture per cell; sides of pictures are multiples of it."""
+
+    @property
+    def device(self) -> str:
+        """Where it computes, such as `cpu` or `cuda:0`."""
+
+    def hear(self, sounds: Floats) -> Sequence[Any]:
+        """What it makes of each of B waveforms of 3 s, shape (B, 66150), its own business."""
+
+    def localise(
+        self, pictures: NDArray[np.uint8], shown: Sequence[int], heard: Sequence[Any], sources: int | None = None
+    ) -> Found:
+        """Where the sounds of B frames come from.
+
+        Args:
+            pictures: The P different pictures that frames show, RGB, shape (P, H, W, 3).
+            shown: Which of them each frame shows, B numbers.
+            heard: What was heard around each frame, B values from `hear`.
+            sources: K, if not the model's own number.
+        """
+
+
+def load(
+    model: str | Path | Network, runtime: str | None, device: str, workers: int = 1, sources: int | None = None
+) -> Runs:
+    """A model, ready to localise.
 
     Args:
         model: A model, its name, or its file: safetensors, or ONNX as `export_onnx` writes it.
-        runtime: `torch`, `onnx` or `openvino`; by default onnx for ONNX files and torch for everything else.
-        device: Where torch computes. The other two use the processor.
+        runtime: `torch`, `onnx` or `openvino`. By default onnx for ONNX files and for built-in models on a processor,
+            torch for everything else.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`, where torch computes. The other two use the processor.
         workers: Threads that will compute at the same time and share the processor.
+        sources: How many maps will be asked for, if not the model's own number.
 
     Raises:
         ConfigError: The runtime does not exist or does not go with the model.
@@ -48,184 +95,36 @@ def load(model: str | Path | Network, runtime: str | None, device: torch.device,
     """
     if runtime is not None and runtime not in get_args(Runtime):
         raise ConfigError(f"There is no runtime {runtime!r}.", f"Choose one of: {', '.join(get_args(Runtime))}.")
-    exported = not isinstance(model, nn.Module) and Path(model).suffix == ".onnx"
-    runtime = runtime or ("onnx" if exported else "torch")
-    if exported != (runtime != "torch"):
-        name = model.config.name if isinstance(model, nn.Module) else model
-        remedy = (
-            "Give --runtime onnx or openvino, or the safetensors file."
-            if exported
-            else f"Write a file it can run with `soundwhere export --onnx --model {name}` and give that as the model."
-        )
-        raise ConfigError(f"The runtime {runtime} cannot run {name}.", remedy)
-    if isinstance(model, nn.Module):
-        return model.to(device).eval()
-    return Compiled(Path(model), runtime, workers) if exported else fold_norms(load_model(model)).to(device)
+    if runtime == "onnx" or (runtime is None and (device == "cpu" or (device == "auto" and not _maybe_gpu()))):
+        from soundwhere.inference.graphs import Graphs, has_graphs
+
+        if isinstance(model, str) and has_graphs(model):
+            if device not in ("auto", "cpu"):
+                _check_device(device)
+            graphs = Graphs(model, workers)
+            if sources is None or sources <= graphs.sources:
+                return graphs
+            if runtime is not None:
+                raise ConfigError(
+                    f"{model} gives at most {graphs.sources} sources in onnxruntime.", "Use --runtime torch for more."
+                )
+    from soundwhere.distributed import initialise
+    from soundwhere.inference.networks import InTorch, load_network
+
+    return InTorch(load_network(model, runtime, initialise(device), workers))
 
 
-def fold_norms(model: M) -> M:
-    """Let every convolution do the batch normalisation that follows it, too; for a model in eval mode, in place.
+def _check_device(device: str) -> None:
+    """Refuse a device that is not there, even where nothing will be computed on it."""
+    from soundwhere.distributed import initialise
 
-    The encoders register a convolution and its normalisation one after the other.
-    """
-    for parent in list(model.modules()):
-        for (first, layer), (second, norm) in pairwise(parent.named_children()):
-            if isinstance(layer, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
-                setattr(parent, first, fuse_conv_bn_eval(layer, norm))
-                setattr(parent, second, nn.Identity())
-    return model
+    initialise(device)
 
 
-class Compiled:
-    """An ONNX file that `Localises`: what has weights is computed by another runtime, the rest by torch.
-
-    Args:
-        path: A file that `export_onnx` wrote.
-        runtime: `onnx` or `openvino`.
-        workers: Threads that will compute at the same time and share the processor.
-    """
-
-    device = torch.device("cpu")
-
-    def __init__(self, path: Path, runtime: str, workers: int = 1) -> None:
-        config, extract = read_onnx(path)
-        with torch.device("meta"):  # no weights: those are in the file
-            self._network = build(config).eval()
-        compile_part = partial({"onnx": _onnxruntime, "openvino": _openvino}[runtime], workers=workers)
-        for number, step in enumerate(self._network.parts):
-            part = _Part(step, partial(_compiled, step, extract, compile_part))
-            vars(self._network)[step.method] = part  # in place of the method, whose weights are not there
-            if number < len(self._network.steps[:3]):
-                part.open()  # every answer needs the first ones, and what is wrong with a file is said at once
-
-    @property
-    def config(self) -> MethodConfig:
-        """See `Localises`."""
-        return self._network.config
-
-    @property
-    def sources(self) -> int:
-        """See `Localises`."""
-        return self._network.sources
-
-    @property
-    def stride_px(self) -> int:
-        """See `Localises`."""
-        return self._network.stride_px
-
-    @property
-    def needs(self) -> frozenset[Extra]:
-        """See `Localises`."""
-        return self._network.needs
-
-    def see(self, image: Tensor) -> Tensor:
-        """See `Localises`."""
-        return self._network.see(image)
-
-    def hear(self, sound: Tensor) -> Tensor:
-        """See `Localises`."""
-        return self._network.hear(sound)
-
-    def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
-        """See `Localises`."""
-        return self._network.sharpen(maps, image)
-
-    def localise(
-        self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
-    ) -> Localisation:
-        """See `Localises`."""
-        return self._network.localise(seen, heard, sources, given)
-
-
-class _Part:
-    """A step of the forward pass in another runtime, compiled when it is first needed."""
-
-    def __init__(self, step: Step, compiled: Callable[[], Part]) -> None:
-        self._step = step
-        self._compiled = compiled
-        self._run: Part | None = None
-
-    def open(self) -> Part:
-        if self._run is None:
-            self._run = self._compiled()
-        return self._run
-
-    def __call__(self, *tensors: Tensor) -> Any:
-        if self._step == SEE:  # picture by picture: what is computed for one fits a processor's caches
-            return torch.cat([self._one(image[None]) for image in tensors[0].unbind()])
-        return self._one(*tensors)
-
-    def _one(self, *tensors: Tensor) -> Any:
-        arrays = self.open()([tensor.contiguous().numpy() for tensor in tensors])
-        return self._step.gives(*map(torch.from_numpy, arrays))
-
-
-def _compiled(step: Step, extract: Callable[[Step], bytes], compile_part: Callable[..., Part]) -> Part:
-    return compile_part(extract(step), list(step.inputs), list(step.outputs))
-
-
-def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
-    """The configuration in an ONNX file, and what cuts a step out of it as a file of its own."""
-    if not path.is_file():
-        raise CheckpointError(f"{path} does not exist.", "Write it with `soundwhere export --onnx`.")
-    try:
-        import onnx
-        from google.protobuf.message import DecodeError
-    except ImportError as error:
-        raise MissingExtraError("onnx", "export") from error
-    try:
-        model = onnx.load(path)
-    except (DecodeError, OSError) as error:
-        raise CheckpointError(f"{path} is not a readable ONNX file ({error}).", "Export the model again.") from error
-    about = {entry.key: entry.value for entry in model.metadata_props}
-    if about.get("format") != FORMAT:
-        found = about.get("format", "no format in its metadata")
-        raise CheckpointError(f"{path} is not a model of soundwhere ({found}).", "Export the model again.")
-    try:
-        config = stored_config(parse_json(about["model"]), str(path))
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path} does not say what its model is ({error}).", "Export the model again.") from error
-    extractor = onnx.utils.Extractor(model)
-
-    def extract(step: Step) -> bytes:
-        content: bytes = extractor.extract_model(list(step.inputs), list(step.outputs)).SerializeToString()
-        return content
-
-    return config, extract
-
-
-def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingExtraError("onnxruntime", "export") from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = max(1, torch.get_num_threads() // workers)
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or idle threads keep torch's waiting
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-    def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        found: list[NDArray[Any]] = session.run(outputs, dict(zip(inputs, arrays, strict=True)))
-        return found
-
-    return run
-
-
-def _openvino(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
-    try:
-        import openvino
-    except ImportError as error:
-        raise MissingExtraError("openvino", "openvino") from error
-    settings = {
-        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-        "NUM_STREAMS": workers,
-        "INFERENCE_PRECISION_HINT": "f32",
-    }
-    compiled = openvino.Core().compile_model(openvino.Core().read_model(content), "CPU", settings)
-
-    def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        found = compiled.infer_new_request(dict(zip(inputs, arrays, strict=True)))  # one that no other thread uses
-        return [found[name] for name in outputs]
-
-    return run
+def _maybe_gpu() -> bool:
+    """Whether torch, which takes seconds to import, should be asked if there is a graphics card to compute on."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return False
+    if sys.platform == "win32":
+        return Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "nvcuda.dll").exists()
+    return any(Path(sign).exists() for sign in _SIGNS)

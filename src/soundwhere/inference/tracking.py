@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +22,7 @@ class Tracker:
     """Follows K sources from frame to frame, in constant memory.
 
     Each source is remembered by running averages of its map (less the map's mean, so that only its shape counts) and of
-    its audio embedding; the maps of a new frame are given to the sources so that the sum of both cosines is largest
-    (Hungarian algorithm).
+    its audio embedding; the maps of a new frame are given to the sources so that the sum of both cosines is largest.
     """
 
     def __init__(self) -> None:
@@ -49,12 +49,28 @@ class Tracker:
                 self._maps, self._embeddings, self._time_s = flat.copy(), embeddings.copy(), time_s
             return np.arange(len(maps))
         likeness = _cosine(self._maps, flat) + _cosine(self._embeddings, embeddings)
-        order: NDArray[np.intp] = linear_sum_assignment(likeness, maximize=True)[1]
+        order = best_order(likeness)
         share = np.float32(weight(time_s - self._time_s, MEMORY_S)) * sure[order, None]
         self._maps = self._maps + share * (flat[order] - self._maps)
         self._embeddings = self._embeddings + share * (embeddings[order] - self._embeddings)
         self._time_s = time_s
         return order
+
+
+def best_order(likeness: Floats) -> NDArray[np.intp]:
+    """For each row of (K, K) its column, each once, so that their sum is largest; on ties the earliest order.
+
+    All orders are tried, 5040 for the seven sources there may be: scipy, which knows better, takes as long to import as
+    a minute of video to follow.
+    """
+    orders = _orders(len(likeness))
+    best: NDArray[np.intp] = orders[likeness[np.arange(len(likeness)), orders].sum(1).argmax()]
+    return best
+
+
+@cache
+def _orders(count: int) -> NDArray[np.intp]:
+    return np.array(list(permutations(range(count))), np.intp)
 
 
 class Smoother:

@@ -22,7 +22,7 @@ from soundwhere.inference.ahead import ahead, at_once, spread
 from soundwhere.inference.coco import write_coco
 from soundwhere.inference.folder import FINISHED, finished_folder
 from soundwhere.inference.formats import FILES, SCHEMA, check_formats
-from soundwhere.inference.geometry import FINER, upsample
+from soundwhere.inference.geometry import finer, upsample
 from soundwhere.inference.page import write_page
 from soundwhere.inference.player import warm
 from soundwhere.media.blend import HeatBlender
@@ -73,8 +73,7 @@ def drawn_maps(result: Result, time_s: float) -> NDArray[np.float32]:
     alone looks edgy.
     """
     maps = result.grid(time_s)
-    rows, columns = maps.shape[1:]
-    return upsample(warm(maps) * result.presence(time_s)[:, None, None], (rows * FINER, columns * FINER), smooth=True)
+    return upsample(warm(maps) * result.presence(time_s)[:, None, None], finer(maps.shape[1:]), smooth=True)
 
 
 def overlay_at(result: Result, time_s: float) -> Image:

@@ -32,7 +32,7 @@ SEEK_MARGIN_S: Final = 1.0  # decoders need a run-up: reordered frames, overlapp
 _REORDERED = 16  # pictures by which decoding may run ahead of display: more is allowed by no format in use
 _LEAST_BYTES_PER_S = 20  # a time beyond what a file has bytes for, at this rate after a minute, is damage
 _PIXEL_SHAPES = (1.01, 4)  # pixels less wide or high than this count as square, those more as damage
-decoder_threads = 0  # of a video; 0 leaves it to the decoder, processes that share a machine take 1
+decoder_threads = 0  # of a video; 0 is as many as there are cores, processes that share a machine take 1
 _RATES_HZ = (1_000, 1_000_000)  # sound outside of this range is damage, too
 
 

@@ -6,10 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import torch
 from PIL import Image as Pillow
 from PIL import ImageDraw, ImageFilter, ImageFont
-from torch.nn import functional as F
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +49,14 @@ def overlay(image: Image, heatmaps: NDArray[np.floating], colours: Sequence[Colo
     if len(heatmaps) == 0:
         return image.copy()
     layer = heat_layer(heatmaps, colours)
-    canvas, mixture = Pillow.fromarray(image), Pillow.fromarray(_enlarged(layer, image.shape[:2]))
-    canvas.paste(mixture, mask=mixture)
+    size = image.shape[1], image.shape[0]
+    canvas = Pillow.fromarray(image)
+    # apart: Pillow would weigh colours with their opacity
+    colour, opacity = (
+        Pillow.fromarray(np.ascontiguousarray(part)).resize(size, Pillow.Resampling.BILINEAR)
+        for part in (layer[..., :3], layer[..., 3])
+    )
+    canvas.paste(colour, mask=opacity)
     return np.asarray(canvas)
 
 
@@ -137,15 +141,6 @@ def contact_sheet(rows: Sequence[Sequence[Image]], labels: Sequence[Sequence[str
                 text = _cut(labels[r][c], font, widths[c])
                 pen.text((left, top + image.shape[0] + 1), text, fill="black", font=font)
     return np.array(sheet)
-
-
-def _enlarged(layer: NDArray[np.uint8], size: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Enlarge (h, w, 4) to (H, W, 4) bilinearly; bytes, channels last, which torch does ten times as fast as floats."""
-    if layer.shape[:2] == size:
-        return layer
-    tensor = torch.from_numpy(layer)[None].permute(0, 3, 1, 2)
-    enlarged: NDArray[np.uint8] = F.interpolate(tensor, size=size, mode="bilinear").permute(0, 2, 3, 1)[0].numpy()
-    return enlarged
 
 
 def _cut(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:

@@ -77,7 +77,8 @@ def normalise(images: NDArray[np.uint8] | Tensor) -> Tensor:
     """
     import torch  # only here: a server that just reads pictures starts in a third of the time without it
 
-    planes = torch.as_tensor(images).movedim(-1, -3)
+    pixels = torch.as_tensor(images)
+    planes = pixels.movedim(pixels.ndim - 1, pixels.ndim - 3)  # counted from the front, or exports are not valid
     pixels = planes.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     mean = torch.tensor(IMAGENET_MEAN, device=pixels.device).view(3, 1, 1)
     std = torch.tensor(IMAGENET_STD, device=pixels.device).view(3, 1, 1)

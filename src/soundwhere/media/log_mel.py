@@ -1,16 +1,20 @@
-"""The log-mel spectrogram that YAMNet was trained with, in batched torch, from this package's 22 050 Hz."""
+"""The log-mel spectrogram that YAMNet was trained with, in batches of numpy or torch, from this package's 22 050 Hz."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
 
 from soundwhere.constants import SAMPLE_RATE_HZ
+from soundwhere.media.arrays import Array, cut, like, namespace, pad, single
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
 
 RATE_HZ: Final = 16_000
 BANDS: Final = 64
@@ -24,30 +28,32 @@ _LOUDEST: Final = 1e6  # far above any sound; keeps float32 from overflowing
 _DIVISOR: Final = math.gcd(SAMPLE_RATE_HZ, RATE_HZ)
 
 
-def log_mel(waveform: Tensor) -> Tensor:
+def log_mel(waveform: Array) -> Array:
     """The logarithm of the mel magnitudes of 25 ms windows every 10 ms.
 
     Samples that are not finite count as silence; a sound of less than 0.975 s is followed by silence up to that length.
 
     Args:
-        waveform: Sound at 22 050 Hz, shape (..., N), any floating dtype, nominally in [-1, 1]; N may be 0.
+        waveform: Sound at 22 050 Hz, shape (..., N), numpy or torch on any device, any floating dtype, nominally in
+            [-1, 1]; N may be 0.
 
     Returns:
         ln(magnitude + 0.001), shape (..., 1, 64, T), float32, always finite; T is 298 for 3 s.
 
-    >>> log_mel(torch.zeros(2, 66_150)).shape
-    torch.Size([2, 1, 64, 298])
+    >>> log_mel(np.zeros((2, 66_150))).shape
+    (2, 1, 64, 298)
     """
-    samples = torch.nan_to_num(waveform.float(), nan=0.0, posinf=0.0, neginf=0.0).clamp(-_LOUDEST, _LOUDEST)
+    xp = namespace(waveform)
+    samples = xp.clip(xp.nan_to_num(single(waveform), nan=0.0, posinf=0.0, neginf=0.0), -_LOUDEST, _LOUDEST)
     samples = resample(samples)
-    samples = F.pad(samples, (0, max(0, LEAST_SAMPLES - samples.shape[-1])))
-    windows = samples.unfold(-1, WINDOW, HOP) * _window(samples.device)
-    magnitudes = torch.fft.rfft(windows, _FFT).abs() @ mel_triangles().to(samples.device)
-    spectrogram: Tensor = (magnitudes + _FLOOR).log()
-    return spectrogram.transpose(-1, -2).unsqueeze(-3)
+    samples = pad(samples, 0, max(0, LEAST_SAMPLES - samples.shape[-1]))
+    windows = cut(samples, WINDOW, HOP) * like(_window(), samples)
+    magnitudes = xp.abs(xp.fft.rfft(windows, _FFT)) @ like(mel_triangles(), samples)
+    spectrogram: Array = xp.swapaxes(xp.log(magnitudes + _FLOOR), -1, -2)
+    return spectrogram[..., None, :, :]
 
 
-def resample(waveform: Tensor) -> Tensor:
+def resample(waveform: Array) -> Array:
     """Waveforms (..., N) at 22 050 Hz as they sound at 16 kHz, shape (..., M): their spectrum, cut at 8 kHz.
 
     N is filled up with silence to whole steps of 20 ms (441 samples to 320).
@@ -57,23 +63,25 @@ def resample(waveform: Tensor) -> Tensor:
     if not steps:
         return waveform
     before, after = steps * step, steps * new_step
-    spectrum = torch.fft.rfft(waveform, before)[..., : after // 2 + 1]
-    resampled: Tensor = torch.fft.irfft(spectrum, after) * (after / before)
+    xp = namespace(waveform)
+    spectrum = xp.fft.rfft(waveform, before)[..., : after // 2 + 1]
+    resampled: Array = xp.fft.irfft(spectrum, after) * (after / before)
     return resampled
 
 
 @lru_cache
-@torch.inference_mode(False)  # kept for later calls, which may train
-def mel_triangles() -> Tensor:
+def mel_triangles() -> Floats:
     """Triangles of height 1 that are linear in mel and overlap by half, shape (257, 64); the constant has no band."""
-    mel = 1127 * torch.log1p(torch.linspace(0, RATE_HZ / 2, _FFT // 2 + 1, dtype=torch.float64) / 700)[:, None]
+    mel = 1127 * np.log1p(np.linspace(0, RATE_HZ / 2, _FFT // 2 + 1) / 700)[:, None]
     low, high = (1127 * math.log1p(edge / 700) for edge in _EDGES_HZ)
-    corners = torch.linspace(low, high, BANDS + 2, dtype=torch.float64)
+    corners = np.linspace(low, high, BANDS + 2)
     left, middle, right = corners[:-2], corners[1:-1], corners[2:]
-    triangles = torch.minimum((mel - left) / (middle - left), (right - mel) / (right - middle)).clamp_min(0)
+    rising, falling = (mel - left) / (middle - left), (right - mel) / (right - middle)
+    triangles: Floats = np.maximum(np.minimum(rising, falling), 0).astype(np.float32)
     triangles[0] = 0
-    return triangles.float()
+    return triangles
 
 
-def _window(device: torch.device) -> Tensor:
-    return torch.hann_window(WINDOW, periodic=True, device=device)
+@lru_cache
+def _window() -> Floats:
+    return np.hanning(WINDOW + 1)[:-1].astype(np.float32)

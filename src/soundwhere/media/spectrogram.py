@@ -1,4 +1,4 @@
-"""Log-spectrograms: power spectral density as `scipy.signal.spectrogram` defines it, in batched torch on any device.
+"""Log-spectrograms: power spectral density as `scipy.signal.spectrogram` defines it, in batches, of numpy or torch.
 
 The presets of the literature take the natural logarithm of (density + 1e-7) and divide by 12, which brings everything
 from silence (-1.34) to a full-scale tone (about 0) near the unit range.
@@ -9,13 +9,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
 
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError
+from soundwhere.media.arrays import Array, cut, like, namespace, pad, single
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
 
 _LOUDEST = 1e6  # far above any sound; a larger sample's power would overflow float32
 
@@ -71,13 +76,14 @@ PRESETS: dict[str, SpectrogramPreset] = {
 _MEL_HZ = (40.0, 11_000.0)
 
 
-def log_spectrogram(waveform: Tensor, preset: str = "paper") -> Tensor:
+def log_spectrogram(waveform: Array, preset: str = "paper") -> Array:
     """The logarithm of the power spectral density of each window, its mean subtracted first.
 
     A microphone's constant offset is inaudible, hence the subtraction. Samples that are not finite count as silence.
 
     Args:
-        waveform: Sound at 22 050 Hz, shape (..., N), any floating dtype, nominally in [-1, 1]; N may be 0.
+        waveform: Sound at 22 050 Hz, shape (..., N), numpy or torch on any device, any floating dtype, nominally in
+            [-1, 1]; N may be 0.
         preset: `paper` (552 x 121 for 3 s), `peers` (257 x 276 for 3 s) or `mel` (64 x 130 for 3 s).
 
     Returns:
@@ -86,44 +92,45 @@ def log_spectrogram(waveform: Tensor, preset: str = "paper") -> Tensor:
     Raises:
         ConfigError: No such preset.
 
-    >>> log_spectrogram(torch.zeros(2, 66_150)).shape
-    torch.Size([2, 1, 552, 121])
+    >>> log_spectrogram(np.zeros((2, 66_150))).shape
+    (2, 1, 552, 121)
     """
     if preset not in PRESETS:
         raise ConfigError(f"There is no spectrogram preset {preset!r}.", f"Choose one of: {', '.join(PRESETS)}.")
-    form = PRESETS[preset]
-    samples = torch.nan_to_num(waveform.float(), nan=0.0, posinf=0.0, neginf=0.0).clamp(-_LOUDEST, _LOUDEST)
+    form, xp = PRESETS[preset], namespace(waveform)
+    samples = xp.clip(xp.nan_to_num(single(waveform), nan=0.0, posinf=0.0, neginf=0.0), -_LOUDEST, _LOUDEST)
     margin = form.window_samples // 2 if form.centred else 0
     short = max(0, form.window_samples - samples.shape[-1] - 2 * margin)
-    windows = F.pad(samples, (margin, margin + short)).unfold(-1, form.window_samples, form.hop_samples)
+    windows = cut(pad(samples, margin, margin + short), form.window_samples, form.hop_samples)
     weights, doubling = _weights(form)
-    windows = (windows - windows.mean(-1, keepdim=True)) * weights.to(windows.device)
-    spectra: Tensor = torch.fft.rfft(windows)
-    density = spectra.abs().square() * doubling.to(windows.device)
+    windows = (windows - windows.mean(-1)[..., None]) * like(weights, samples)
+    density = xp.abs(xp.fft.rfft(windows)) ** 2 * like(doubling, samples)
     if form.mels:
-        density = density @ mel_bands(form).to(density.device)
-    return (((density + form.floor).log() + form.offset) / form.scale).transpose(-1, -2).unsqueeze(-3)
+        density = density @ like(mel_bands(form), samples)
+    spectrogram: Array = xp.swapaxes((xp.log(density + form.floor) + form.offset) / form.scale, -1, -2)
+    return spectrogram[..., None, :, :]
 
 
 @lru_cache
-@torch.inference_mode(False)  # kept for later calls, which may train
-def _weights(form: SpectrogramPreset) -> tuple[Tensor, Tensor]:
+def _weights(form: SpectrogramPreset) -> tuple[Floats, Floats]:
     """The window scaled to give a density per hertz, and the factor by which one side stands for both."""
-    from scipy.signal import get_window
+    if form.window == "hann":
+        window = np.hanning(form.window_samples + 1)[:-1]
+    else:
+        from scipy.signal import get_window  # only here: it takes longer to import than a clip to hear
 
-    window = torch.from_numpy(get_window(form.window, form.window_samples))
-    doubling = torch.full((form.window_samples // 2 + 1,), 2.0)
+        window = get_window(form.window, form.window_samples)
+    doubling = np.full(form.window_samples // 2 + 1, 2.0, np.float32)
     doubling[0] = doubling[-1] = 1.0  # constant and Nyquist have no mirror image
-    return (window / (SAMPLE_RATE_HZ * window.square().sum()).sqrt()).float(), doubling
+    return (window / np.sqrt(SAMPLE_RATE_HZ * np.square(window).sum())).astype(np.float32), doubling
 
 
 @lru_cache
-@torch.inference_mode(False)
-def mel_bands(form: SpectrogramPreset) -> Tensor:
+def mel_bands(form: SpectrogramPreset) -> Floats:
     """Triangles of height 1 that overlap by half, equally wide in mel, shape (frequencies, mels)."""
     low, high = (2595 * math.log10(1 + edge / 700) for edge in _MEL_HZ)
-    corners = 700 * (10 ** (torch.linspace(low, high, form.mels + 2, dtype=torch.float64) / 2595) - 1)
-    hertz = torch.linspace(0, SAMPLE_RATE_HZ / 2, form.window_samples // 2 + 1, dtype=torch.float64)[:, None]
+    corners = 700 * (10 ** (np.linspace(low, high, form.mels + 2) / 2595) - 1)
+    hertz = np.linspace(0, SAMPLE_RATE_HZ / 2, form.window_samples // 2 + 1)[:, None]
     left, middle, right = corners[:-2], corners[1:-1], corners[2:]
     rising, falling = (hertz - left) / (middle - left), (right - hertz) / (right - middle)
-    return torch.minimum(rising, falling).clamp_min(0).float()
+    return np.maximum(np.minimum(rising, falling), 0).astype(np.float32)

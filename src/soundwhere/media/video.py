@@ -16,9 +16,11 @@ import numpy as np
 from av.error import FFmpegError
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 
+from soundwhere import cores
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media import container as media
 from soundwhere.media.image import IMAGE_SUFFIXES, MOST_PIXELS, read_image
+from soundwhere.media.shrink import Undeveloped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -168,6 +170,13 @@ def stream_frames(
         yield Frame(time_s, image)
 
 
+def stream_undeveloped(
+    path: Path | str, fps: float, start_s: float, end_s: float
+) -> Iterator[tuple[float, Undeveloped]]:
+    """As `stream_frames` at a rate, for whoever wants pictures smaller: this thread only decodes."""
+    yield from _at_rate(Path(path), fps, start_s, end_s, _to_undeveloped, lambda photo: _undeveloped(read_image(photo)))
+
+
 def stream_planes(path: Path | str, fps: float, start_s: float, end_s: float) -> Iterator[tuple[float, VideoFrame]]:
     """As `stream_frames` at a rate, for whoever draws on frames and writes them again: as `yuv420p`, of even size.
 
@@ -271,7 +280,7 @@ def _pictures(
             raise MediaError(f"{path} claims to have a picture of {size[0]}x{size[1]}.", "Scale it down first.")
         reformatter = VideoReformatter()
         stream.thread_type = "AUTO"
-        stream.codec_context.thread_count = media.decoder_threads
+        stream.codec_context.thread_count = media.decoder_threads or cores.cores()
         zero_s = media.zero_s(container)
         run_up = start_s - media.SEEK_MARGIN_S
         sought = run_up > 0 and _seek(container, stream, run_up + zero_s)
@@ -312,7 +321,7 @@ def _to_rgb(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFr
     One reformatter serves all frames of a stream: to set one up takes longer than to convert a frame.
     """
     width, height = size if all(size) else (frame.width, frame.height)
-    transparent = frame.format.has_palette or any(component.is_alpha for component in frame.format.components)
+    transparent = _transparent(frame)
     form = "rgba" if transparent else "rgb24"
     pixels = cast("Image", reformatter.reformat(frame, width, height, form, threads=1).to_ndarray())
     if transparent:
@@ -322,11 +331,26 @@ def _to_rgb(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFr
     return np.ascontiguousarray(np.rot90(pixels, turns)) if turns else pixels
 
 
+def _to_undeveloped(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> Undeveloped:
+    """A decoded frame as it is, unless it lies on its side or is transparent in parts."""
+    if frame.rotation or _transparent(frame):
+        return _undeveloped(_to_rgb(reformatter, size, frame))
+    return Undeveloped(frame, size if all(size) else (frame.width, frame.height))
+
+
+def _undeveloped(image: Image) -> Undeveloped:
+    return Undeveloped(image, (image.shape[1], image.shape[0]))
+
+
+def _transparent(frame: VideoFrame) -> bool:
+    return frame.format.has_palette or any(component.is_alpha for component in frame.format.components)
+
+
 def _to_planes(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> VideoFrame:
     """A decoded frame as it is displayed, as `yuv420p`; the frame itself if it is that already."""
     width, height = size if all(size) else (frame.width, frame.height)
     odd = width % 2 or height % 2
-    if odd or frame.rotation or frame.format.has_palette or any(part.is_alpha for part in frame.format.components):
+    if odd or frame.rotation or _transparent(frame):
         return as_planes(_to_rgb(reformatter, size, frame))
     if (frame.format.name, frame.width, frame.height) == ("yuv420p", width, height):
         return frame

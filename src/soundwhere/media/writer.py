@@ -12,6 +12,7 @@ import numpy as np
 from av.error import FFmpegError
 from av.video.reformatter import Colorspace, VideoReformatter
 
+from soundwhere import cores
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import OutputError
 from soundwhere.files import atomic_path, output_error
@@ -36,6 +37,9 @@ _COPIED = {"aac", "mp3", "ac3", "eac3", "alac"}  # what players expect in an mp4
 _ENCODED_HZ = 48_000
 _RUN_UP_S = 0.1  # sound packets kept before the start, from which a decoder gets going; players do not play them
 _BT709 = 1
+# `superfast` looks ahead no more and makes files 1.6 times as large as `veryfast`; looking ahead a little makes that
+# 1.2, for 0.6 of the time of `veryfast` (5 s of a real clip of 720p).
+_PRESET = {"preset": "superfast", "x264-params": "mbtree=1:rc-lookahead=10"}
 
 
 class VideoWriter:
@@ -158,10 +162,11 @@ class VideoWriter:
             width=self._width + self._width % 2,
             height=self._height + self._height % 2,
             pix_fmt="yuv420p",
-            options={"crf": str(self._crf), "preset": "veryfast"},
+            options={"crf": str(self._crf), **_PRESET},
         )
         context = self._video.codec_context
         context.time_base = _TICKS
+        context.thread_count = 1 + cores.cores()
         context.thread_type = "FRAME"  # encodes while the next frame is drawn; slices would make it wait
         context.gop_size = max(1, round(2 * self._fps))  # a key frame every two seconds, for those who jump about
         context.colorspace = context.color_primaries = context.color_trc = _BT709

@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
-import torch
+import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
 
 from soundwhere.config import from_dict, to_dict
 from soundwhere.errors import CheckpointError, MissingExtraError
@@ -20,6 +19,7 @@ from soundwhere.files import atomic_path, make_folder, parse_json, write_json
 from soundwhere.methods.catalogue import base_config, find_method, is_named
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from soundwhere.config import MethodConfig
@@ -93,6 +93,8 @@ def write_model(
         facts: JSON values kept with the file: training state, licence, data, scores.
         half: Store floating-point weights in half precision, as shipped files do.
     """
+    from safetensors.torch import save
+
     tensors = {f"{MODEL_PREFIX}{name}": tensor for name, tensor in model.state_dict().items()}
     if half:
         tensors = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
@@ -107,7 +109,7 @@ def write_model(
 
 def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
     """The configuration and the facts stored in a model file, without its tensors."""
-    with _open(path) as file:
+    with _open(path, "np") as file:
         metadata = file.metadata() or {}
     if metadata.get("format") not in FORMATS:
         raise CheckpointError(
@@ -178,9 +180,17 @@ def load_weights(model: Network, path: Path) -> None:
 
 def read_tensors(path: Path, prefix: str) -> dict[str, Tensor]:
     """The tensors whose name starts with `prefix`, under the rest of their name."""
-    with _open(path) as file:
+    with _open(path, "pt") as file:
         names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
         return {name.removeprefix(prefix): single(file.get_tensor(name)) for name in names}
+
+
+def read_arrays(path: Path, prefix: str) -> dict[str, NDArray[Any]]:
+    """As `read_tensors`, without torch."""
+    with _open(path, "np") as file:
+        names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
+        arrays = {name.removeprefix(prefix): file.get_tensor(name) for name in names}
+    return {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in arrays.items()}
 
 
 def sha256(path: Path) -> str:
@@ -189,12 +199,12 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path, framework: Literal["np", "pt"]) -> Any:
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "does not exist"
         raise CheckpointError(f"{path} {found}.", "Give a model file, such as runs/NAME/best.safetensors.")
     try:
-        return safe_open(path, framework="pt")
+        return safe_open(path, framework=framework)
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
             f"{path} is not a readable safetensors file ({error}).",
@@ -216,6 +226,8 @@ class HubFormat:
         Returns:
             The folder.
         """
+        from safetensors.torch import save
+
         folder = make_folder(Path(folder))
         module = cast("Network", self)
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
@@ -244,6 +256,8 @@ class HubFormat:
 
 def _from_folder(path: Path, kind: type[Any] | None = None) -> Network:
     """What `save_pretrained` wrote; with a `kind`, of that class."""
+    from safetensors.torch import load_file
+
     config = _read_config(path / HUB_CONFIG)
     model = build(config)
     if kind is not None and not isinstance(model, kind):
@@ -296,6 +310,6 @@ def _absent(folder: Path | str) -> Path:
     )
 
 
-def single(tensor: torch.Tensor) -> torch.Tensor:
+def single(tensor: Tensor) -> Tensor:
     """In single precision, if it was stored in half."""
-    return tensor.float() if tensor.dtype == torch.float16 else tensor
+    return tensor.float() if tensor.element_size() == 2 and tensor.is_floating_point() else tensor

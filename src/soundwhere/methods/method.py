@@ -116,14 +116,12 @@ class Step(NamedTuple):
         inputs: Names of its arguments.
         outputs: Names of the tensors it gives.
         gives: Puts those tensors together again; by default one tensor as it is.
-        strict: Whether torch must read the code instead of running it, to export it: it asks for the length of a batch.
     """
 
     method: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     gives: Callable[..., Any] = lambda tensor: tensor
-    strict: bool = False
 
 
 ANSWERS: Final = ("similarity", "confidence", "embeddings")
@@ -131,6 +129,9 @@ ANSWERS: Final = ("similarity", "confidence", "embeddings")
 EMBED: Final = Step("embed", ("spectrogram",), ("heard",))
 SEE: Final = Step("see", ("image",), ("features",))
 ANSWER: Final = Step("answer", ("features", "heard"), ANSWERS, Localisation)
+
+
+SHARPEN: Final = Step("sharpen", ("similarity", "image"), ("sharpened",))
 
 
 class Network(HubFormat, nn.Module, ABC):
@@ -167,6 +168,16 @@ class Network(HubFormat, nn.Module, ABC):
     def parts(self) -> tuple[Step, ...]:
         """The methods that another runtime takes over, each with the values that go in and come out."""
         return EMBED, SEE, ANSWER
+
+    @property
+    def finish(self) -> tuple[Step, ...]:
+        """What follows the forward pass where maps get the edges of the picture; exported with it."""
+        return () if type(self).sharpen is Network.sharpen else (SHARPEN,)
+
+    @property
+    def front_end(self) -> str:
+        """What makes its spectrograms, by the name that runtimes without torch know it by; empty if none does."""
+        return ""
 
     @property
     def stride_px(self) -> int:

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
 
 from soundwhere.errors import ConfigError
-from soundwhere.metrics.functional import to_numpy
 from soundwhere.metrics.kernels import is_flat, not_finite
 
 if TYPE_CHECKING:
@@ -91,17 +89,26 @@ def binarise(maps: Tensor, rule: Rule | str = DEFAULT_RULE) -> Tensor:
         DataError: A map holds NaN or infinity.
         ConfigError: There is no such rule.
     """
+    import torch  # only here: inference binarises arrays and does without
+
+    from soundwhere.metrics.functional import to_numpy
+
     if maps.dtype == torch.bool:
         return maps
-    rule = parse_rule(rule) if isinstance(rule, str) else rule
     # thresholds lie between whole numbers
     heat = to_numpy(maps if maps.is_floating_point() else maps.double())
+    return torch.from_numpy(binarise_arrays(heat, rule))
+
+
+def binarise_arrays(heat: NDArray[np.floating], rule: Rule | str = DEFAULT_RULE) -> NDArray[np.bool_]:
+    """As `binarise`, of maps as arrays of floating-point numbers."""
+    rule = parse_rule(rule) if isinstance(rule, str) else rule
     binary = np.empty(heat.shape, dtype=bool)
     for index in np.ndindex(heat.shape[:-2]):
         threshold, strict = _threshold(heat[index], rule)
         compare = np.greater if strict else np.greater_equal
         compare(heat[index], threshold, out=binary[index])
-    return torch.from_numpy(binary)
+    return binary
 
 
 def _threshold(heat: NDArray[Any], rule: Rule) -> tuple[Any, bool]:

@@ -178,7 +178,7 @@ class SCAV(Network):
         """The forward pass, with the values between stage 1 and stage 2."""
         if not self.config.decouple:
             return super().steps
-        prior = Step("prior", ("features", "heard"), ("prior",), strict=True)
+        prior = Step("prior", ("features", "heard"), ("prior",))
         split = Step("split", ("features", "heard", "prior"), ("refined", *ANSWERS))
         return EMBED, SEE, *self._strength_steps, prior, split
 
@@ -203,6 +203,11 @@ class SCAV(Network):
         branches = self.decouple(seen, heard, prior)
         found = self.read(seen, heard, branches)
         return branches.features, found.similarity, found.confidence, found.embeddings
+
+    @property
+    def front_end(self) -> str:
+        """See `Network`."""
+        return self.config.spectrogram
 
     def spectrogram(self, sound: Tensor) -> Tensor:
         """Turn waveforms (B, N) into the log-spectrograms (B, 1, F, T) this model was made for."""

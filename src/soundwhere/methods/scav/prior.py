@@ -41,7 +41,7 @@ def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -
     weights = torch.where(beside_peak > TINY, weights / total.clamp_min(TINY), 1 / scores.shape[1])
     background = torch.einsum("bdn,bn->bd", cells, weights)
 
-    seed = cells[torch.arange(len(cells), device=cells.device), :, peak[:, 0]]  # (B, D)
+    seed = cells.gather(2, peak[:, None].expand(-1, cells.shape[1], -1))[..., 0]  # (B, D)
     to_seed = (cells - seed[..., None]).norm(dim=1)
     to_background = (cells - background[..., None]).norm(dim=1)
 

@@ -178,6 +178,11 @@ class WideSCAV(Network):
             return maps
         return sharpen(maps, F.avg_pool2d(colours(image), _GRID_PX), RADIUS_PX // _GRID_PX, stride_px=1).clamp(0, 1)
 
+    @property
+    def front_end(self) -> str:
+        """See `Network`."""
+        return "yamnet"
+
     # Answers of its first stage
 
     def peel(self, seen: Tensor, heard: Tensor, grid: tuple[int, int] = (1, 1)) -> Tensor:

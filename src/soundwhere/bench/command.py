@@ -1,0 +1,114 @@
+"""What people wait for: the command, from a cold start to its last file, in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from soundwhere.errors import SoundwhereError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CLOCKED: Final = Path(__file__).with_name("clocked.py")
+PARTS: Final = ("import", "open", "network", "decode", "draw", "write")
+
+
+@dataclass(frozen=True)
+class CommandTime:
+    """What one run of the command took.
+
+    Attributes:
+        wall_s: Seconds from its start to its end.
+        cpu_s: Seconds of all its threads, the system's included.
+        first_s: Seconds until the first analysed frame was answered.
+        parts_s: CPU seconds by part: `decode` is what localising took besides the others (decoding, shrinking, sound),
+            `write` what came after it besides drawing (decoding again, encoding); the rest is starting up.
+    """
+
+    wall_s: float
+    cpu_s: float
+    first_s: float
+    parts_s: dict[str, float]
+
+
+def run_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[float, float]:
+    """Run Python with arguments to its end; wall and CPU seconds.
+
+    Raises:
+        SoundwhereError: It failed.
+    """
+    before, start = os.times(), time.perf_counter()
+    command, changed = [sys.executable, *arguments], {**os.environ, **(environment or {})}
+    done = subprocess.run(command, env=changed, capture_output=True, text=True, check=False)
+    wall_s, after = time.perf_counter() - start, os.times()
+    if done.returncode:
+        raise SoundwhereError(f"The command failed: {done.stderr.strip()[-500:]}", "Try it by itself.")
+    return wall_s, after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def time_command(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> CommandTime:
+    """Run `soundwhere` with arguments that localise one clip.
+
+    Args:
+        arguments: Of the command.
+        environment: Changes to the environment, such as a PYTHONPATH with another version of the package.
+
+    Raises:
+        SoundwhereError: The command failed.
+    """
+    with TemporaryDirectory() as folder:
+        clocks = Path(folder) / "clocks.json"
+        wall_s, cpu_s = run_process(["-P", str(CLOCKED), str(clocks), *arguments], environment)
+        said = json.loads(clocks.read_text(encoding="utf-8"))
+    phases, parts = said["phases"], said["parts"]
+    localised_s, done_s = phases["localised"][1], phases["done"][1]
+    known = sum(parts.get(part, 0.0) for part in ("import", "open", "network"))
+    parts["decode"] = max(0.0, localised_s - known)
+    parts["write"] = max(0.0, done_s - localised_s - parts.get("draw", 0.0))
+    return CommandTime(wall_s, cpu_s, phases["first answer"][0], {part: parts.get(part, 0.0) for part in PARTS})
+
+
+def bench_command(
+    clip: Path | None,
+    runtimes: Mapping[str, Sequence[str]],
+    seconds: float,
+    turns: int,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Measure and print: json alone and with the overlay, for each runtime.
+
+    Args:
+        clip: A video; without it, one of 1280 x 720 pixels is written.
+        runtimes: By name, the options that choose each.
+        seconds: Length of the clip that is written.
+        turns: Runs of each; the one with the least CPU seconds counts.
+        environment: See `time_command`.
+    """
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        if clip is None:
+            from soundwhere.bench.localising import write_clip
+
+            clip = folder / "clip.mp4"
+            write_clip(clip, seconds)
+        columns = ("wall", "first", "CPU", *PARTS)
+        print(f"{'seconds':<20}" + "".join(f"{column:>9}" for column in columns))
+        for name, chosen in runtimes.items():
+            for what, formats in (("json", "json"), ("overlay", "mp4,json")):
+                runs = []
+                for turn in range(turns):
+                    out = folder / f"{name}-{what}-{turn}"
+                    arguments = ["localise", str(clip), "--out", str(out), "--formats", formats, *chosen]
+                    runs.append(time_command(arguments, environment))
+                best = min(runs, key=lambda run: run.cpu_s)
+                figures = (best.wall_s, best.first_s, best.cpu_s, *best.parts_s.values())
+                print(f"{f'{name}, {what}':<20}" + "".join(f"{figure:>9.2f}" for figure in figures), flush=True)
+    print("wall: start to end; first: start to first answer; the others are CPU seconds, of which the rest is start-up")
