@@ -37,8 +37,8 @@ _COPIED = {"aac", "mp3", "ac3", "eac3", "alac"}  # what players expect in an mp4
 _ENCODED_HZ = 48_000
 _RUN_UP_S = 0.1  # sound packets kept before the start, from which a decoder gets going; players do not play them
 _BT709 = 1
-# `superfast` looks ahead no more and makes files 1.6 times as large as `veryfast`; looking ahead a little makes that 1.2,
-# for 0.6 of the time of `veryfast` (5 s of a real clip of 720p).
+# `superfast` looks ahead no more and makes files 1.6 times as large as `veryfast`; looking ahead a little makes that
+# 1.2, for 0.6 of the time of `veryfast` (5 s of a real clip of 720p).
 _PRESET = {"preset": "superfast", "x264-params": "mbtree=1:rc-lookahead=10"}
 
 
