@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import runpy
 import sys
 import threading
 import time
@@ -109,16 +110,18 @@ _timed_import = _timed("import", _plain_import)
 def main(target: str, arguments: list[str]) -> int:
     """Run a command and write what the clocks say."""
     builtins.__import__ = _import
+    sys.argv = ["soundwhere", *arguments]
+    code: Any = 0
     try:
-        from soundwhere.cli.main import run
-
-        code = run(arguments)
+        runpy.run_module("soundwhere", run_name="__main__")
+    except SystemExit as end:
+        code = end.code
         _reached("done")
     finally:
         builtins.__import__ = _plain_import
     with open(target, "w", encoding="utf-8") as file:  # noqa: PTH123 - before any import
-        json.dump({"code": code, "parts": _seconds, "phases": _phases}, file)
-    return code
+        json.dump({"parts": _seconds, "phases": _phases}, file)
+    return int(code or 0)
 
 
 if __name__ == "__main__":
