@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from soundwhere.config import Config
     from soundwhere.data.collections import Fold
+    from soundwhere.evaluation.answerers import Answerer
     from soundwhere.evaluation.summary import Summary
     from soundwhere.evaluation.task import Task
     from soundwhere.methods.method import Network
@@ -36,7 +37,8 @@ def score_fold(network: Network, task: Task, *, tick: Callable[[int, int], None]
     """What a network scores on trios that sound like the collection it was trained without, with all controls."""
     grid, preset = task.benchmark.grid, find_preset("scav")
     constant = choose_constant(task.truths, grid, network.sources, preset, "these scenes")
-    asked = [NetworkAnswerer("model", network.eval(), grid), InputFreeAnswerer(constant.rows, network.sources)]
+    asked: list[Answerer] = [NetworkAnswerer("model", network.eval(), grid)]
+    asked.append(InputFreeAnswerer(constant.rows, network.sources))
     return summarise_evaluation(evaluate(task.scenes, task.names, asked, preset, grid, tick=tick), constant)
 
 

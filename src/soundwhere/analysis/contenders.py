@@ -12,7 +12,7 @@ import torch
 from soundwhere.data.clips import Clips
 from soundwhere.data.training_scenes import make_clips
 from soundwhere.errors import CheckpointError, ConfigError
-from soundwhere.evaluation.answerers import heard_apart
+from soundwhere.evaluation.reading import heard_apart
 from soundwhere.methods.catalogue import METHODS, NAMES, find_method, read_config
 from soundwhere.methods.files import build, load_model
 from soundwhere.training.run import check_config

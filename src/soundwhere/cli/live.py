@@ -42,7 +42,8 @@ def run(arguments: list[str]) -> int:
     from soundwhere.live.server import serve_live
     from soundwhere.web.addresses import LOOPBACK, open_later
 
-    Settings(fps=options.fps, sources=options.sources)  # complains now rather than when the model is loaded
+    # complains now rather than when the model is loaded
+    Settings(fps=options.fps, sources=options.localiser().get("sources"))
     key = "" if options.host in LOOPBACK else secrets.token_urlsafe(24)
 
     def ready(links: list[str]) -> None:

@@ -158,8 +158,8 @@ class Localiser:
     def _answers(self, footage: Footage) -> Iterator[Answer]:
         follower = Follower(self.settings)
         for chunk, levels, found in self.localisations(footage):
-            for time_s, level, *answer in zip(chunk.times_s, levels, *found, strict=True):
-                yield follower.follow(time_s, *answer, level, footage.size)
+            for time_s, level, maps, sure, voices in zip(chunk.times_s, levels, *found, strict=True):
+                yield follower.follow(time_s, maps, sure, voices, level, footage.size)
 
     def _hear(self, chunk: Chunk) -> tuple[Chunk, Windows]:
         """Encode the windows of sound that are new in a chunk."""

@@ -64,9 +64,10 @@ class WideSCAV(Network):
         self.bias = nn.Parameter(torch.tensor(_BIAS))
         if config.explain:
             self.shape = ShapeHead()
-            self.count = nn.Sequential(nn.BatchNorm1d(EVIDENCE, affine=False), nn.Linear(EVIDENCE, SOURCES + 1))
-            nn.init.zeros_(self.count[1].weight)
-            nn.init.zeros_(self.count[1].bias)
+            number = nn.Linear(EVIDENCE, SOURCES + 1)
+            nn.init.zeros_(number.weight)
+            nn.init.zeros_(number.bias)
+            self.count = nn.Sequential(nn.BatchNorm1d(EVIDENCE, affine=False), number)
 
     # What trains, and from what
 
@@ -133,7 +134,7 @@ class WideSCAV(Network):
         whose = (found.likeness / _WHOSE).softmax(1)
         like = found.likeness.clamp_min(0).sqrt()
         lit = whose * like * torch.exp(_DIMMING * (fits - fits.amax(2, keepdim=True)))
-        maps = lit.unflatten(2, seen.shape[-2:])
+        maps = lit.reshape(*lit.shape[:2], *seen.shape[-2:])
         return F.interpolate(maps, size=things.shape[-2:], mode="bilinear", align_corners=False) * things
 
     def odds(self, found: Explanation) -> Tensor:

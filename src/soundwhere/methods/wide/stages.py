@@ -185,7 +185,7 @@ class Counting(nn.Module):
         sounds = solos.flatten(0, 1)
         if self.training and self.network.config.augment:
             sounds = augment(sounds, Augmentation(), generator)
-        sounds = sounds.unflatten(0, (-1, sources))
+        sounds = sounds.reshape(-1, sources, samples)
         heard = torch.arange(sources) < counts[:, None]  # (B, 2)
         mixture = (sounds * heard[..., None].to(sounds.device)).sum(1)
         noise = coloured_noise(samples, 2 * torch.rand(len(counts), 1, generator=generator), generator)
