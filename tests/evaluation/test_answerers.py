@@ -196,10 +196,10 @@ def test_labels_and_sounds_are_given_to_a_network_that_needs_them(
 )
 def test_methods_that_know_classes_are_asked_for_those_of_the_scene(name: str, label: str) -> None:
     classes = tuple(sorted({kind for scene in DUETS for kind in scene.kinds}))
-    small = {"visual": "tiny", "audio": "tiny", "frame_px": SIDE, "fine_grid": False, "dimension": 16}
-    small |= {"spectrogram": "mel"}
+    small: dict[str, Any] = {"visual": "tiny", "audio": "tiny", "frame_px": SIDE, "spectrogram": "mel"}
+    small |= {"fine_grid": False, "dimension": 16, "classes": classes}
     torch.manual_seed(0)
-    labelled = build(replace(named_config(name), classes=classes, **small)).eval()  # type: ignore[call-arg]
+    labelled = build(replace(named_config(name), **small)).eval()
     assert told("m", labelled) == label
     scene = DUETS[0]
     image = normalise(scene.image[None])
@@ -216,8 +216,8 @@ def test_methods_that_know_classes_are_asked_for_those_of_the_scene(name: str, l
 
 def test_a_network_that_must_know_the_number_of_sources_is_told_it() -> None:
     torch.manual_seed(0)
-    small = {"visual": "tiny", "audio": "tiny", "frame_px": SIDE, "spectrogram": "mel"}
-    clustering = build(replace(named_config("dmc"), **small)).eval()  # type: ignore[arg-type]
+    small: dict[str, Any] = {"visual": "tiny", "audio": "tiny", "frame_px": SIDE, "spectrogram": "mel"}
+    clustering = build(replace(named_config("dmc"), **small)).eval()
     assert told("m", clustering) == "m (number given, cluster of each sound centre)"
     asked = NetworkAnswerer("m", clustering, (1, 2), rows=[Row("m")])
     assert asked.own(DUETS[:2]).shape[:2] == (2, len(DUETS[0].masks))
