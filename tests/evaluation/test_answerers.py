@@ -24,7 +24,8 @@ from soundwhere.evaluation.scoring import evaluate
 from soundwhere.evaluation.task import told
 from soundwhere.media.image import normalise, resize
 from soundwhere.methods.catalogue import named_config
-from soundwhere.methods.files import load_model
+from soundwhere.methods.files import build, load_model
+from soundwhere.methods.method import Given
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.scav.peeling import peel
 from soundwhere.metrics.presets import PRESETS
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from soundwhere.methods.method import Given, Network
+    from soundwhere.methods.method import Network
     from soundwhere.types import Localisation, Scene
 
 SIDE = 64
@@ -194,6 +195,45 @@ def test_labels_and_sounds_are_given_to_a_network_that_needs_them(
     assert not found["silent"].sounds.any()
     for each in given:  # the drop says what the sound adds to the labels
         assert each.labels == [DUETS[number].kinds for number in TWO]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("avgn", "m (labels given, in training and at test)"),
+        ("coarse-to-fine", "m (labels given, in training and at test)"),
+        ("dsol", "m (labels given at test alone)"),
+    ],
+)
+def test_methods_that_know_classes_are_asked_for_those_of_the_scene(name: str, label: str) -> None:
+    classes = tuple(sorted({kind for scene in DUETS for kind in scene.kinds}))
+    small: dict[str, Any] = {"visual": "tiny", "audio": "tiny", "frame_px": SIDE, "spectrogram": "mel"}
+    small |= {"fine_grid": False, "dimension": 16, "classes": classes}
+    torch.manual_seed(0)
+    labelled = build(replace(named_config(name), **small)).eval()
+    assert told("m", labelled) == label
+    scene = DUETS[0]
+    image = normalise(scene.image[None])
+    with torch.inference_mode():
+        seen, heard = labelled.see(image), labelled.hear(torch.from_numpy(scene.mixture)[None])
+        right, swapped = (
+            labelled.localise(seen, heard, given=Given(labels=[kinds])).similarity
+            for kinds in (scene.kinds, scene.kinds[::-1])
+        )
+    found = NetworkAnswerer(label, labelled, (1, 2), rows=[Row(label)]).own([scene])
+    torch.testing.assert_close(found, right)
+    torch.testing.assert_close(found, swapped.flip(1))  # the labels decide which map is whose
+
+
+def test_a_network_that_must_know_the_number_of_sources_is_told_it() -> None:
+    torch.manual_seed(0)
+    small: dict[str, Any] = {"visual": "tiny", "audio": "tiny", "frame_px": SIDE, "spectrogram": "mel"}
+    clustering = build(replace(named_config("dmc"), **small)).eval()
+    assert told("m", clustering) == "m (number given, cluster of each sound centre)"
+    asked = NetworkAnswerer("m", clustering, (1, 2), rows=[Row("m")])
+    assert asked.own(DUETS[:2]).shape[:2] == (2, len(DUETS[0].masks))
+    alone = [replace(scene, masks=scene.masks[:1], sounds=scene.sounds[:1]) for scene in DUETS[:2]]
+    assert asked.own(alone).shape[:2] == (2, 1)
 
 
 def test_nothing_is_given_to_a_network_that_needs_nothing(network: SCAV, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from soundwhere.analysis.contenders import Facts
-    from soundwhere.evaluation.answerers import Method
+    from soundwhere.evaluation.answerers import Answerer, Method
     from soundwhere.evaluation.constant import Constant
     from soundwhere.evaluation.network_answerer import NetworkAnswerer
     from soundwhere.evaluation.scoring import Evaluation
@@ -129,7 +129,7 @@ def hold_match(
     maps = count_maps([maps_of(each.network, task) for each in entrants], task, preset)
     methods = [ask_network(each.label, each.network, task, preset, maps) for each in entrants]
     constant = constant_for(task, request, maps, preset, folder, say=say)
-    asked = [*methods, InputFreeAnswerer(constant.rows, maps)]
+    asked: list[Answerer] = [*methods, InputFreeAnswerer(constant.rows, maps)]
     kept: dict[str, Any] = {"about": task.about, "batch": batch, "tick": tick}
     found = evaluate(task.scenes, task.names, asked, preset, task.benchmark.grid, folder, **kept)
     seconds = {Row(method.label): _timed(method, task, folder) for method in methods}

@@ -279,8 +279,8 @@ def told(label: str, network: Network) -> str:
 
     Such as `mine (labels given)`, or `mine (same map twice)`.
     """
-    words = [f"{' and '.join(sorted(network.needs))} given"] if network.needs else []
-    words += [network.note] if network.note else []
+    given = f"{' and '.join(sorted(network.needs))} given" if network.needs else ""
+    words = [words for words in (given if given not in network.note else "", network.note) if words]
     return f"{label} ({', '.join(words)})" if words else label
 
 

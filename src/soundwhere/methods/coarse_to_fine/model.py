@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from torch.nn import functional as F
 
@@ -92,9 +92,9 @@ class CoarseToFineConfig(TwoEncodersConfig):
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""
-        if self.stage != "both":
-            return replace(self, **{"steps" if self.stage == "one" else "steps_two": steps})
-        return replace(self, **share_out(steps, {"steps": (self.steps, 1), "steps_two": (self.steps_two, 1)}))
+        one, two = {"steps": (self.steps, 1)}, {"steps_two": (self.steps_two, 1)}
+        shares: dict[str, Any] = share_out(steps, {"one": one, "two": two}.get(self.stage, {**one, **two}))
+        return replace(self, **shares)
 
 
 class CoarseToFine(SeveralMaps):

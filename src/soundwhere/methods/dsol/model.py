@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import torch
 from torch import nn
@@ -77,7 +77,8 @@ class DSOLConfig(TwoEncodersConfig):
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""
         stage_one = {"steps_round": (self.steps_round, self.rounds), "steps_class": (self.steps_class, self.rounds - 1)}
-        return replace(self, **share_out(steps, {**stage_one, "steps": (self.steps, 1)}))
+        shares: dict[str, Any] = share_out(steps, {**stage_one, "steps": (self.steps, 1)})
+        return replace(self, **shares)
 
 
 class DSOL(SeveralMaps):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from soundwhere import constants
 from soundwhere.config import MethodConfig, Thresholds, positive_multiple, require, share_out
@@ -137,9 +137,10 @@ class SCAVConfig(MethodConfig):
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""
-        if self.stage != "both":
-            return replace(self, **{"steps_one" if self.stage == "one" else "steps_two": steps})
-        return replace(self, **share_out(steps, {"steps_one": (self.steps_one, 1), "steps_two": (self.steps_two, 1)}))
+        one, two = {"steps_one": (self.steps_one, 1)}, {"steps_two": (self.steps_two, 1)}
+        parts = {"one": one, "both": {**one, **two}}.get(self.stage, two)
+        shares: dict[str, Any] = share_out(steps, parts)
+        return replace(self, **shares)
 
     def of_stage(self, stage: str) -> SCAVConfig:
         """The same with the learning rate and the batch size of one stage."""
