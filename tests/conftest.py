@@ -78,6 +78,17 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
+def axe() -> str:
+    """axe-core, which looks for what keeps people out; from `npm install axe-core` in the repository, or a path."""
+    path = Path(
+        os.environ.get("SOUNDWHERE_AXE", Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js")
+    )
+    if not path.is_file():
+        pytest.skip("needs axe-core: npm install axe-core, or name axe.min.js in SOUNDWHERE_AXE")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
 def warm() -> BaseContext:
     """Starts processes as forks of one that has imported torch already: that alone takes seconds, every time."""
     context = multiprocessing.get_context("forkserver")

@@ -64,7 +64,7 @@ def test_command(command: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> N
             pytest.skip(f"needs {needed} beside the repository")
     monkeypatch.chdir(desk)
     monkeypatch.delenv("PYTHONPATH", raising=False)  # what is installed counts
-    if command.startswith("soundwhere serve"):
+    if command.startswith(("soundwhere serve", "soundwhere live")):
         return check_serving(command)
     extra = next((flags for start, flags in QUICK.items() if f"soundwhere {start}" in command), "")
     if BARE:

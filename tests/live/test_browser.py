@@ -302,3 +302,11 @@ def test_the_page_fits_the_screen_and_fingers(page: Page, size: tuple[int, int])
             assert box["height"] >= 44
     for element in page.get_by_role("button").all():
         assert element.evaluate("e => (e.getAttribute('aria-label') || e.textContent).trim()")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_axe_core_finds_no_serious_fault(page: Page, axe: str, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate(f"{axe}; 0")
+    found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
+    assert [fault for fault in found if fault[0] in ("serious", "critical")] == []

@@ -8,7 +8,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect, sync_playwright
+
+from soundwhere.media.audio import read_audio, write_wav
+from soundwhere.media.video import read_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,3 +173,46 @@ def test_the_page_fits_the_screen(page: Page, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     expect(page.locator("#clips button").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_files_chosen_together_photo_and_sound_and_settings(page: Page, movie: Path, tmp_path: Path) -> None:
+    photo = tmp_path / "photo.png"
+    Image.fromarray(read_frames(movie, [0.5])[0].image).save(photo)
+    write_wav(tmp_path / "sound.wav", read_audio(movie))
+    (tmp_path / "broken.mp4").write_bytes(b"x" * 500_000)  # takes longest to send, and comes first all the same
+    shutil.copy(movie, tmp_path / "last.mp4")
+    page.locator("#settings summary").click()
+    page.locator("#set-sources").select_option("1")
+    page.locator("#set-fps").fill("2.5")
+    expect(page.locator("#chosen")).to_have_text("2.5 frames a second, 1 source")
+    page.set_input_files("#file", [tmp_path / name for name in ("broken.mp4", "photo.png", "sound.wav", "last.mp4")])
+    expect(card(page, "last.mp4")).to_have_class("card done")
+    names = page.locator(".card a").all_text_contents()
+    assert [name for name in names if name in ("broken.mp4", "photo.png", "last.mp4")] == [
+        *("broken.mp4", "photo.png", "last.mp4")
+    ]
+    expect(card(page, "broken.mp4")).to_have_class("card failed")
+    card(page, "photo.png").locator("a").click()
+    expect(page.locator(".source")).to_have_count(1)
+    name = page.get_by_label("Name of source 1")
+    name.fill("alarm clock")
+    expect(page.locator(".lane-name").nth(1)).to_have_text("alarm clock")
+    page.reload()
+    expect(page.get_by_label("Name of source 1")).to_have_value("alarm clock")
+    page.keyboard.press("Escape")
+    card(page, "broken.mp4").get_by_role("button", name="Try broken.mp4 again").click()
+    expect(card(page, "broken.mp4")).to_have_class(re.compile("waiting|working|failed"))
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_axe_core_finds_no_serious_fault(page: Page, axe: str, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    faults = []
+    page.locator("#clips button", has_text="short.mp4").click()
+    for view in (".player .stage video", "#library"):
+        expect(page.locator(view)).to_be_visible()
+        page.evaluate(f"{axe}; 0")
+        found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
+        faults += [fault for fault in found if fault[0] in ("serious", "critical")]
+        page.keyboard.press("Escape")
+    assert faults == []

@@ -188,3 +188,37 @@ def test_the_shelf_shows_videos_only(tmp_path: Path) -> None:
         name for name, shown in files.items() if shown
     }
     assert all(shelf.find(number) == path for number, path in clips.items())
+
+
+def test_a_job_that_is_over_is_tried_again_at_the_end_of_the_queue(
+    jobs: Jobs, runner: Runner, tmp_path: Path, until: Until
+) -> None:
+    bad = jobs.add("bad.mp4", tmp_path / "bad.mp4")
+    runner.start()
+    until(lambda: jobs.get(bad.id).state == "failed")
+    later = jobs.add("slow.mp4", tmp_path / "slow.mp4")
+    again = jobs.retry(bad.id)
+    assert (again.state, again.error, again.remedy) == ("waiting", "", "")
+    assert [job.id for job in jobs.all()] == [later.id, bad.id]
+    assert jobs.retry(later.id).state in ("waiting", "working")  # it is not over
+    runner.cancel(later.id)
+    until(lambda: jobs.get(bad.id).state == "failed")
+    assert jobs.retry(later.id).state == "waiting"
+    assert {job.id: job.state for job in Jobs(tmp_path / "jobs").all()}[later.id] == "waiting"
+
+
+def test_files_chosen_together_stay_in_their_order(jobs: Jobs, tmp_path: Path) -> None:
+    for name, batch in (("old", ""), ("a", "1"), ("b", "1"), ("c", "1"), ("new", "2")):
+        jobs.add(name, tmp_path / name, batch=batch)
+    assert [job.name for job in jobs.all()] == ["old", "a", "b", "c", "new"]  # as they are worked on
+    assert [job.name for job in jobs.shown()] == ["new", "a", "b", "c", "old"]
+
+
+def test_jobs_of_an_earlier_version_are_known(jobs: Jobs, tmp_path: Path) -> None:
+    job = jobs.add("a.mp4", tmp_path / "a.mp4")
+    path = jobs.folder(job) / "job.json"
+    stored = json.loads(path.read_text())
+    for name in ("audio", "batch", "options"):
+        del stored[name]
+    path.write_text(json.dumps({**stored, "later": 1}))
+    assert Jobs(tmp_path / "jobs").get(job.id) == job

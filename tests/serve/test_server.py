@@ -259,3 +259,53 @@ def test_the_server_itself_does_without_torch() -> None:
     code = "import sys, soundwhere.cli.serve, soundwhere.serve.server; print('torch' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+def test_a_cancelled_clip_is_tried_again(client: TestClient, until: Until) -> None:
+    number = upload(client, "slow.mp4").json()["id"]
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] == "working")
+    client.post(f"/api/jobs/{number}/cancel")
+    assert client.post(f"/api/jobs/{number}/retry").json()["state"] == "waiting"
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] == "working")
+    assert client.post("/api/jobs/0123456789abcdef/retry").status_code == 404
+
+
+def test_what_was_chosen_goes_with_the_clip(client: TestClient, jobs: Jobs, shelf: Shelf) -> None:
+    models = client.get("/api/session").json()["models"]
+    assert {"scav-tiny", "scav-mobile"} <= set(models)
+    about = {"name": "good.mp4", "model": models[0], "fps": "2.5", "sources": "3", "batch": "7"}
+    number = client.post("/api/uploads", params=about, content=b"film").json()["id"]
+    assert jobs.get(number).options == {"model": models[0], "fps": 2.5, "sources": 3}
+    assert jobs.get(number).batch == "7"
+    clip = client.get("/api/clips").json()[0]["id"]
+    picked = client.post("/api/jobs", json={"clip": clip, "sources": 1}).json()
+    assert (picked["options"], jobs.get(picked["id"]).options) == ({"sources": 1}, {"sources": 1})
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{"model": "../secret"}, {"fps": "0"}, {"fps": "nan"}, {"sources": "8"}, {"sources": "x"}, {"batch": "x" * 99}],
+)
+def test_what_cannot_be_chosen_is_refused_and_leaves_nothing(
+    client: TestClient, jobs: Jobs, about: dict[str, str], tmp_path: Path
+) -> None:
+    answer = client.post("/api/uploads", params={"name": "good.mp4", **about}, content=b"film")
+    assert answer.status_code in (404, 422)
+    assert answer.json()["error"]
+    assert jobs.all() == []
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_a_photo_and_its_sound_become_one_job(client: TestClient, jobs: Jobs) -> None:
+    half = client.post("/api/uploads", params={"name": "bark.wav", "half": "true"}, content=b"sound").json()
+    assert jobs.all() == []
+    answer = client.post("/api/uploads", params={"name": "dog.JPG", "sound": half["sound"]}, content=b"photo")
+    job = jobs.get(answer.json()["id"])
+    folder = jobs.folder(job)
+    assert (job.name, job.clip) == ("dog.JPG", str(folder.absolute() / "clip.jpg"))
+    assert ((folder / "clip.jpg").read_bytes(), (folder / "sound").read_bytes()) == (b"photo", b"sound")
+    assert job.audio == str(folder.absolute() / "sound")
+    for wrong in (half["sound"], "../../etc", "0123456789abcdef"):
+        answer = client.post("/api/uploads", params={"name": "dog.jpg", "sound": wrong}, content=b"photo")
+        assert answer.status_code == 404
+        assert "Choose both" in answer.json()["remedy"]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import html
 import io
+import struct
 import subprocess
 import sys
+import wave
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from PIL import Image
 
+from soundwhere.media.video import read_frames
 from soundwhere.web.addresses import page_addresses
 
 if TYPE_CHECKING:
@@ -98,3 +103,77 @@ def test_what_no_job_could_be_done_with_ends_the_server(options: list[str], says
     answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert answer.returncode == 2
     assert says in answer.stderr
+
+
+def failed(client: httpx.Client, name: str, content: bytes, until: Until) -> dict[str, Any]:
+    number = client.post("/api/uploads", params={"name": name}, content=content).json()["id"]
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] not in ("waiting", "working"))
+    job: dict[str, Any] = client.get(f"/api/jobs/{number}").json()
+    assert job["state"] == "failed"
+    return job
+
+
+def bomb() -> bytes:
+    """A small png that claims 900 megapixels."""
+
+    def part(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    size = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", size) + part(b"IDAT", zlib.compress(b"\0" * 1000)) + part(b"IEND", b"")
+
+
+def test_remedies_fit_what_was_dropped(client: httpx.Client, until: Until) -> None:
+    photo, sound = io.BytesIO(), io.BytesIO()
+    Image.new("RGB", (40, 30)).save(photo, "JPEG")
+    with wave.open(sound, "wb") as file:
+        file.setparams((1, 2, 22_050, 0, "NONE", ""))
+        file.writeframes(b"\0" * 44_100)
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
+    told = {
+        name: failed(client, name, content, until)
+        for name, content in {
+            "evil.svg": svg,
+            "bomb.png": bomb(),
+            "photo.jpg": photo.getvalue(),
+            "bark.wav": sound.getvalue(),
+        }.items()
+    }
+    assert all("--" not in job["remedy"] for job in told.values())  # nobody types options on a page
+    assert "video that plays" in told["evil.svg"]["remedy"]
+    assert "megapixels" in told["bomb.png"]["error"]
+    assert told["bomb.png"]["remedy"] == "Scale it down first."
+    assert "together" in told["photo.jpg"]["remedy"]
+    assert told["bark.wav"]["remedy"] == "Choose it together with a photo."
+    assert all(job["error"].startswith(name) for name, job in told.items())
+
+
+def test_a_photo_with_its_sound_and_what_was_chosen_for_it(client: httpx.Client, movie: Path, until: Until) -> None:
+    photo = io.BytesIO()
+    Image.fromarray(read_frames(movie, [0.5])[0].image).save(photo, "JPEG")
+    half = client.post("/api/uploads", params={"name": "sound.mp4", "half": "true"}, content=movie.read_bytes()).json()
+    about = {"name": "photo.jpg", "sound": half["sound"], "sources": "1", "fps": "4", "model": "scav-tiny"}
+    number = client.post("/api/uploads", params=about, content=photo.getvalue()).json()["id"]
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] not in ("waiting", "working"))
+    result = client.get(f"/api/jobs/{number}/files/result.json").json()
+    assert (result["file"], len(result["sources"])) == ("photo.jpg", 1)
+    assert result["end_s"] == pytest.approx(2.0, abs=0.1)
+
+
+def test_cancelling_leaves_no_traceback_in_the_log(films: Path, tmp_path: Path, until: Until) -> None:
+    command = [sys.executable, "-m", "soundwhere", "serve", str(films), "--work", str(tmp_path / "work")]
+    options = ["--no-browser", "--port", "0", "--model", "scav-tiny"]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=log, text=True)
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[0]
+        with httpx.Client(base_url=address) as client:
+            clip = next(each["id"] for each in client.get("/api/clips").json() if each["name"] == "long.mp4")
+            for stage in ("localising", "writing", ""):  # at different moments of a job
+                number = client.post("/api/jobs", json={"clip": clip, "fps": 0.1}).json()["id"]
+                until(lambda n=number, s=stage: client.get(f"/api/jobs/{n}").json()["stage"] == s)
+                client.post(f"/api/jobs/{number}/cancel")
+                until(lambda n=number: client.get(f"/api/jobs/{n}").json()["state"] == "cancelled")
+        server.terminate()
+        server.communicate(timeout=60)
+    assert (tmp_path / "log").read_text() == ""

@@ -99,6 +99,11 @@ def open_clip(job: Job) -> Footage:
     if job.audio:
         return Footage.open(job.clip, job.audio, name=job.name)
     info = probe(job.clip)
+    if not info.has_video and not info.has_audio:
+        raise MediaError(
+            f"{job.name} holds neither pictures nor sound that can be read.",
+            "Choose a video that plays, such as an mp4, mov, mkv or webm, or a photo (jpg, png) and a sound together.",
+        )
     if info.has_video and not info.has_audio:
         raise MediaError(
             f"{job.name} has a picture but no sound track.",

@@ -26,6 +26,7 @@
     var id = open(), job = jobs.find(function (job) { return job.id === id; });
     var upload = uploads.find(function (upload) { return upload.id === id; });
     at("title").textContent = job ? job.name : "";
+    at("title").hidden = !job; // a heading says something
     at("facts").textContent = player && job ? player.data.facts : "";
     document.title = (job ? job.name + " · " : "") + "soundwhere";
     if (job && job.state === "done") play(job);
