@@ -288,12 +288,6 @@ def test_foreign_lines_among_the_scores_are_named(folder: Path, capsys: Capture)
     assert "Remove that file: its scenes are scored again." in told
 
 
-def test_two_processes_would_write_over_each_other(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert run([*WORLD, "--input-free"]) == 2
-    assert "one process" in capsys.readouterr().err
-
-
 def test_the_help_names_every_preset(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         run(["evaluate", "--help"])

@@ -35,6 +35,7 @@ ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "150",
     "RAY_agent_register_timeout_ms": "150000",
     "RAY_worker_register_timeout_seconds": "300",
     "RAY_AUTH_MODE": "token",

@@ -129,8 +129,10 @@ class Run:
         ]
         self.log = folder / "log.txt"
 
-    def start(self, number: int) -> subprocess.Popen[bytes]:
+    def start(self, number: int, place: Path | None = None) -> subprocess.Popen[bytes]:
         host = self.hosts[number]
+        if place is not None:
+            place.mkdir()
         elastic = (
             f"--nnodes 2 --nproc-per-node 1 --rdzv-backend c10d --rdzv-id run --max-restarts 3 "
             f"--rdzv-endpoint {self.hosts[0].address}:{self.port} --rdzv-conf is_host={1 - number},timeout=120 "
@@ -147,7 +149,7 @@ class Run:
             environment["GLOO_SOCKET_IFNAME"] = host.interface
         command = [*host.prefix, sys.executable, "-m", "torch.distributed.run", *elastic, *self.arguments]
         with self.log.open("ab") as log:
-            return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            return subprocess.Popen(command, env=environment, cwd=place, stdout=log, stderr=log)
 
     def lines(self) -> int:
         path = self.folder / "metrics.jsonl"
@@ -243,3 +245,22 @@ def test_a_killed_host_joins_again_and_the_run_goes_on(hosts: tuple[Host, Host],
         *(("one", step) for step in range(1, 41)),
         *(("two", step) for step in (1, 2)),
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_two_hosts_evaluate_like_one_process(
+    hosts: tuple[Host, Host], films: Path, alone: Path, tmp_path: Path
+) -> None:
+    """To the digit; each host has an --out of its own, and the one of the first process is written to."""
+    command = ["-m", "soundwhere", "evaluate", "--benchmark", "synthetic", "--count", "5", "--batch", "2", "--no-page"]
+    command += ["--device", "cpu", "--model", str(alone / "best.safetensors"), "--out", "out"]
+    (tmp_path / "one").mkdir()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    subprocess.run([sys.executable, *command], cwd=tmp_path / "one", env=environment, check=True, timeout=400)
+    run = Run(hosts, films, tmp_path, 0)
+    run.arguments = command
+    run.finish(*(run.start(number, tmp_path / f"host-{number}") for number in range(2)))
+    written = list(tmp_path.glob("host-*/out/results.json"))
+    assert len(written) == 1
+    assert written[0].read_bytes() == (tmp_path / "one" / "out" / "results.json").read_bytes()
