@@ -199,8 +199,9 @@ class Jobs:
         job = self.get(number)
         with self._changed:
             if job.state not in ACTIVE:
-                fresh = {"state": "waiting", "stage": "", "done": 0, "total": 0, "error": "", "remedy": ""}
-                job = replace(job, created_s=time.time(), **fresh)
+                job = Job(
+                    job.id, job.name, job.clip, time.time(), audio=job.audio, batch=job.batch, options=job.options
+                )
                 self._write(job)
                 self._jobs[number] = job
                 self._changed.notify_all()
