@@ -26,9 +26,9 @@ def test_pictures_are_resized_as_everywhere_else(size: tuple[int, int]) -> None:
     for picture, most in ((World(seed=0, size=size).scene(0).image, 2), (noise, 16)):  # at the borders of noise
         for frame in (picture, av.VideoFrame.from_ndarray(picture, format="rgb24")):
             off = np.abs(Undeveloped(frame, size[::-1]).at((128, 192)) - resize(picture, (128, 192)).astype(int))
-            assert off[4:-4, 4:-4].max() <= 2
+            assert off[4:-4, 4:-4].max() <= 1
             assert off.max() <= most
-            assert off.mean() < 0.3
+            assert off.mean() < 0.2
 
 
 def test_frames_of_a_video_in_several_threads(clip_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_frames_of_a_video_in_several_threads(clip_path: Path) -> None:
         found = list(pool.map(partial(Undeveloped.at, size=(64, 96)), [picture for _, picture in frames]))
     for (time_s, _), ours in zip(frames, found, strict=True):
         expected = resize(read_frames(clip_path, [time_s])[0].image, (64, 96)).astype(int)
-        assert np.abs(ours - expected).mean() < 0.5  # colours of neighbours are mixed more finely
+        assert np.abs(ours - expected).max() <= 1
 
 
 def test_transparent_pictures_are_black_there(tmp_path: Path) -> None:

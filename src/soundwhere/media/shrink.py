@@ -10,11 +10,10 @@ import av
 import numpy as np
 from av.video.reformatter import ColorRange, Interpolation, VideoReformatter
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from soundwhere.media.image import resize
 
+if TYPE_CHECKING:
     from av.video.frame import VideoFrame
-    from numpy.typing import NDArray
 
     from soundwhere.types import Image
 
@@ -36,26 +35,27 @@ class Undeveloped:
     def at(self, size: tuple[int, int]) -> Image:
         """The picture at a height and width, RGB, shape (H, W, 3): as `media.image.resize` makes it, but for rounding.
 
-        Red, green and blue are scaled one by one, as if each were grey: in any other way the scaler goes through YUV.
+        Red, green and blue are shrunk one by one, as if each were grey: in any other way the scaler goes through YUV.
         """
         if not hasattr(_own, "colours"):
             _own.colours, _own.scale = VideoReformatter(), VideoReformatter()
+        image = self.frame
+        if not isinstance(image, np.ndarray):
+            image = _own.colours.reformat(image, *self.size, "rgb24", threads=1).to_ndarray()
+        if image.shape[0] < size[0] or image.shape[1] < size[1]:
+            return resize(image, size)  # where the scaler's rounding would darken
         small = np.empty((*size, 3), np.uint8)
-        for channel, plane in self._planes():
+        for channel, plane in enumerate(np.ascontiguousarray(np.moveaxis(image, 2, 0))):
             grey = av.VideoFrame.from_numpy_buffer(plane, format="gray")
-            scaled = _own.scale.reformat(grey, size[1], size[0], "gray", interpolation=Interpolation.BILINEAR, **_FULL)
+            scaled = _own.scale.reformat(grey, size[1], size[0], "gray", **_SCALED)
             small[..., channel] = scaled.to_ndarray()
         return small
 
-    def _planes(self) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Red, green and blue by their numbers, each of shape (H, W)."""
-        if isinstance(self.frame, np.ndarray):
-            yield from enumerate(np.ascontiguousarray(np.moveaxis(self.frame, 2, 0)))
-            return
-        frame = _own.colours.reformat(self.frame, *self.size, "gbrp", threads=1)
-        for channel, plane in zip((1, 2, 0), frame.planes, strict=True):
-            lines = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-            yield channel, np.ascontiguousarray(lines[:, : plane.width])
 
-
-_FULL: Final = {"src_color_range": ColorRange.JPEG, "dst_color_range": ColorRange.JPEG, "threads": 1}
+_ROUND: Final = 0x40000  # FFmpeg's SWS_ACCURATE_RND
+_SCALED: Final = {
+    "interpolation": int(Interpolation.BILINEAR) | _ROUND,
+    "src_color_range": ColorRange.JPEG,
+    "dst_color_range": ColorRange.JPEG,
+    "threads": 1,
+}
