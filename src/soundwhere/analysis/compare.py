@@ -228,7 +228,8 @@ def in_words(entrants: Sequence[Entrant], match: Match) -> dict[str, str]:
 def _listening(scored: Sequence[Entrant], match: Match) -> str:
     """A row listens if another scene's sound costs it something: part of its score, or sounding frames."""
     dropped = drop_figure(next(iter(match.summary.scores.values())))
-    listens, not_shown = [], []
+    listens: list[str] = []
+    not_shown: list[str] = []
     for each in scored:
         lost = [match.summary.drops.get(each.row, {}).get(dropped), match.frames(each.row, each.row.under("shuffled"))]
         found = any(cell is not None and cell.low > 0 for cell in lost)

@@ -107,4 +107,5 @@ def _shares(answer: LiveAnswer, source: int) -> list[float]:
 
 
 def _bytes(values: NDArray[np.floating]) -> bytes:
-    return np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8).tobytes()
+    coarse: bytes = np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8).tobytes()
+    return coarse

@@ -29,7 +29,7 @@ FORMATS: Final = ("soundwhere-1", "soundwhere-2")  # the last is written
 MODEL_PREFIX: Final = "model."
 HUB_CONFIG, HUB_WEIGHTS = "config.json", "model.safetensors"
 WEIGHTS: Final = Path(__file__).parent.parent / "weights"
-DEFAULT: Final = "scav-mobile"
+DEFAULT: Final = "scav-wide"
 
 SHIPPED: dict[str, str] = {
     Path(name).stem: digest

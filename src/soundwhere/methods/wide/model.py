@@ -129,7 +129,7 @@ class WideSCAV(Network):
         A cell is lit as well as it fits the moments that are the source's, as far as it looks like the source, and
         rather than like another, and as surely as it shows a thing at all.
         """
-        things = self.shape(seen).sigmoid()
+        things: Tensor = self.shape(seen).sigmoid()
         fits = found.maps
         whose = (found.likeness / _WHOSE).softmax(1)
         like = found.likeness.clamp_min(0).sqrt()
