@@ -10,6 +10,7 @@ do not match are of any other clip. Maps are the attention before it is normalis
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
@@ -92,9 +93,9 @@ class AttentionNetwork(TwoEncoders):
         if config.freeze_audio:
             freeze(self.audio)
 
+    @abstractmethod
     def attend(self, seen: Tensor, heard: Tensor) -> Attention:
         """What sounds (B, C') attend to in features (B, C, h, w)."""
-        raise NotImplementedError
 
     def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
         """The attention as a map: an exponential of the score, from 0 where it is 0 to 1 where it is 1.
