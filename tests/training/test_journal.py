@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from soundwhere.errors import OutputError
+from soundwhere.training import journal as module
 from soundwhere.training.checkpoint import Progress
-from soundwhere.training.journal import Journal, forget_later_lines
+from soundwhere.training.journal import Journal, forget_later_lines, preparing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,3 +63,12 @@ def test_a_line_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_nothing_to_forget_makes_no_file(tmp_path: Path) -> None:
     forget_later_lines(tmp_path / "metrics.jsonl", Progress("one"))
     assert not list(tmp_path.iterdir())
+
+
+def test_work_before_training_is_told_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PLAIN_EVERY_S", 0.0)
+    with preparing("preparing scenes") as done:
+        done(3, 7)
+    assert "preparing scenes 3/7" in capsys.readouterr().err

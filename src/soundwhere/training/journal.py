@@ -91,11 +91,24 @@ class Journal:
 
 @contextmanager
 def preparing(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of work before training; yields a function to call with what is done and what there is."""
+    """Show the progress of work before training; yields a function to call with what is done and what there is.
+
+    Where there is no terminal, that is a line now and then.
+    """
+    console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), disable=not is_main(), transient=True) as progress:
+    spoke = time.monotonic()
+    with Progress(*columns, console=console, disable=not is_main(), transient=True) as progress:
         task = progress.add_task(what)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+        def update(done: int, total: int) -> None:
+            nonlocal spoke
+            progress.update(task, completed=done, total=total)
+            if is_main() and not console.is_terminal and time.monotonic() - spoke >= PLAIN_EVERY_S:
+                spoke = time.monotonic()
+                print(f"{what} {done}/{total}", file=sys.stderr, flush=True)
+
+        yield update
 
 
 def forget_later_lines(path: Path, place: Place) -> None:
