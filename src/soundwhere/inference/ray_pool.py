@@ -158,6 +158,8 @@ def _answers(
                     raise answer
                 if todo:
                     give(worker)
+                else:  # where a node was lost, another actor may wait for this one's processor
+                    ray.kill(worker)
             yield number, answer
 
 
