@@ -33,8 +33,8 @@ def half_silent(tmp_path: Path) -> Path:
     return tmp_path / "clip.mp4"
 
 
-def test_the_built_in_model_finds_nothing_in_silence(half_silent: Path, tmp_path: Path) -> None:
-    result = Localiser(device="cpu", fps=FPS).localise(half_silent)
+def test_a_built_in_model_finds_nothing_in_silence(half_silent: Path, tmp_path: Path) -> None:
+    result = Localiser("scav-mobile", device="cpu", fps=FPS).localise(half_silent)
     heard = result.times < SECONDS / 2
     silent = result.times >= SECONDS / 2 + CLIP_S / 2  # no window around these reaches back into sound
     assert heard.sum() == 20

@@ -234,14 +234,13 @@ def test_what_a_camera_refuses_is_explained(page: Page, error: str, words: str) 
     expect(page.get_by_role("button", name="Use camera and microphone")).to_be_enabled()
 
 
-def test_a_permission_that_is_denied_in_the_browser(chromium: str, server: Any) -> None:
-    with sync_playwright() as playwright:
-        options = [*OPTIONS, "--use-fake-device-for-media-stream", "--deny-permission-prompts"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        page = opened(browser.new_context(), server.address)
-        page.get_by_role("button", name="Use camera and microphone").click()
-        expect(page.get_by_role("alert")).to_contain_text("was not allowed")
-        browser.close()
+def test_a_permission_that_is_denied_in_the_browser(browser: Browser, chromium: str, server: Any) -> None:
+    options = [*OPTIONS, "--use-fake-device-for-media-stream", "--deny-permission-prompts"]
+    strict = browser.browser_type.launch(executable_path=chromium, args=options)
+    page = opened(strict.new_context(), server.address)
+    page.get_by_role("button", name="Use camera and microphone").click()
+    expect(page.get_by_role("alert")).to_contain_text("was not allowed")
+    strict.close()
 
 
 def test_without_a_microphone_the_picture_stays_dark_and_says_so(page: Page) -> None:

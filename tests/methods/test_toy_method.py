@@ -74,6 +74,7 @@ def test_it_is_scored_with_every_generic_control(run: Path, tmp_path: Path) -> N
     own = {row.removeprefix(run.name) for row in results["rows"] if row.startswith(run.name)}
     assert own == {
         *("", ", audio-shuffled", ", silence", ", picture-shuffled", ", absent sound"),
+        *(", one sound alone", ", sound of nothing seen"),
         ", feature norm",  # of its eye; SCAV's own controls (peel, solo sounds) are not asked of it
     }
     assert results["drops"][run.name]["cap"]["value"] == pytest.approx(

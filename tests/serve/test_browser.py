@@ -145,8 +145,8 @@ def test_cancelling_what_waits_and_what_is_worked_on(page: Page) -> None:
 def test_a_file_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) -> None:
     (tmp_path / "large.mp4").write_bytes(b"x" * 1_000_001)
     page.set_input_files("#file", tmp_path / "large.mp4")
-    expect(card(page, "large.mp4").locator(".state")).to_have_text("large.mp4 is larger than 1.0 MB.")
-    expect(card(page, "large.mp4").locator(".remedy")).to_contain_text("--limit-mb")
+    expect(page.get_by_role("status").first).to_have_text("large.mp4 is larger than 1.0 MB.")
+    expect(page.get_by_text("start the server with a larger --limit-mb")).to_be_visible()
 
 
 def test_the_page_waits_for_a_server_that_stops_and_comes_back(

@@ -186,7 +186,7 @@ def test_a_run_of_two_processes_is_resumed_by_one(folder: Path, alone: Path, tmp
     told = [[json.loads(line) for line in (run / "metrics.jsonl").open()] for run in (tmp_path / "once", alone)]
     assert [(line["stage"], line["step"]) for line in told[0]] == [("one", 1), ("one", 2), ("two", 1), ("two", 2)]
     # of the same scenes at every step: others have other losses
-    assert [line["loss"] for line in told[0]] == pytest.approx([line["loss"] for line in told[1]], rel=1e-3)
+    assert [line["loss"] for line in told[0]] == pytest.approx([line["loss"] for line in told[1]], rel=1e-2)
 
 
 def test_whole_runs(folder: Path, alone: Path) -> None:

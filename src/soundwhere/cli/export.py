@@ -10,14 +10,13 @@ from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError
 
 DESCRIPTION = """\
-Write a model as one ONNX file and compare its answers with torch's.
+Write a model as one ONNX file and compare its answers with torch's. Built-in models need none of this: they run in
+onnxruntime as they are.
 
 Examples:
-  soundwhere export --onnx                                       the built-in model as scav-mobile.onnx
+  soundwhere export --onnx                                       the built-in model as scav-wide.onnx
   soundwhere export --onnx --model runs/first --out first.onnx --clip clip.mp4
   soundwhere clip.mp4 --model first.onnx                         localise with it (--runtime onnx or openvino)
-
-Built-in models need none of this: they run in onnxruntime as they are.
 """
 
 

@@ -27,7 +27,7 @@ COMMANDS = {
     "prepare": "turn a collection of videos into shards to train from",
     "train": "train a model: stage 1, stage 2, or both",
     "evaluate": "score a model beside the answers that need neither eyes nor ears",
-    "analyse": "the paper's analyses: convergence, protocols, ablation, stage-one, compare, calibration, theory",
+    "analyse": "analyses: convergence, protocols, ablation, stage-one, collections, compare, calibration, theory",
     "serve": "a local page: drop a clip, watch, play it with its heat",
     "live": "a local page: camera and microphone, heat as it happens",
     "annotate": "turn boxes into masks in the browser, alone or as a team",

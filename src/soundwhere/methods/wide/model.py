@@ -155,16 +155,16 @@ class WideSCAV(Network):
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
     ) -> Localisation:
         """The maps of any number of sources; a third one is as sure as the second, times what it adds beside it."""
-        if sources in (None, self.sources) or not self.config.explain:
+        if sources is None or sources <= self.sources or not self.config.explain:
             return self.answer(seen, heard).of(sources or self.sources)
         features = seen[:, :_VISUAL]
         found = explain(features, heard, sources)
         sure = self.sure(explain(features, heard, SOURCES))
-        if sources > SOURCES:
-            gains = found.gains()
-            rest = (gains[:, SOURCES:] / gains[:, 1:SOURCES].clamp_min(1e-6)).clamp(0, 1)
-            sure = torch.cat([sure, sure[:, 1:] * rest], dim=1)
-        return Localisation(self.light(seen, found), sure[:, :sources], _voices(found, heard))
+        gains = found.gains()
+        rest = (gains[:, SOURCES:] / gains[:, 1:SOURCES].clamp_min(1e-6)).clamp(0, 1)
+        return Localisation(
+            self.light(seen, found), torch.cat([sure, sure[:, 1:] * rest], dim=1), _voices(found, heard)
+        )
 
     def visual_features(self, seen: Tensor) -> Tensor:
         """V, shape (B, 1280, h, w)."""
