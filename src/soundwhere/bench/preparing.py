@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import av
@@ -23,7 +24,6 @@ from soundwhere.preparation.shard import ShardMaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from soundwhere.inference.pool import Tell
     from soundwhere.preparation.plan import Plan
