@@ -81,14 +81,18 @@ def _driver(
     make: Callable[[Tell], Callable[[Any], Any]], workers: int | None, address: str | None, tell: Tell
 ) -> Callable[[Sequence[Any]], str]:
     """What the process does that drives the cluster: join it, then tell the number and the answer of every item."""
+    silence = _silence(address) if address else None
+    if silence is not None:  # before ray is there, which has something to say when it is stopped
+        raise _unreachable(address, silence)
+
     import ray
     from ray.exceptions import RayError
 
     # without an address ray would look for a cluster that was here once, and wait for it
     where = {"address": address} if address else {"address": "local", "include_dashboard": False}
-    failure: Exception | None = _silence(address) if address else None
+    failure: Exception | None = None
     # ray gives its own parts half a minute to start, which a busy machine may exceed: one here is tried again
-    for _ in range(0 if failure else 1 if address else _STARTS):
+    for _ in range(1 if address else _STARTS):
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
             failure = None
@@ -97,11 +101,7 @@ def _driver(
             failure = error
             ray.shutdown()
     if failure is not None:
-        reason = (str(failure).strip().splitlines() or [repr(failure)])[0].rstrip(".")
-        raise SoundwhereError(
-            f"The ray cluster {address or 'of this machine'} cannot be reached: {reason}.",
-            "Start it with `ray start --head` and set its RAY_AUTH_TOKEN here, or unset RAY_ADDRESS to start one here.",
-        ) from failure
+        raise _unreachable(address, failure) from failure
 
     def drive(items: Sequence[Any]) -> str:
         try:
@@ -115,6 +115,14 @@ def _driver(
         return "nothing was left to do"
 
     return drive
+
+
+def _unreachable(address: str | None, failure: Exception) -> SoundwhereError:
+    reason = (str(failure).strip().splitlines() or [repr(failure)])[0].rstrip(".")
+    return SoundwhereError(
+        f"The ray cluster {address or 'of this machine'} cannot be reached: {reason}.",
+        "Start it with `ray start --head` and set its RAY_AUTH_TOKEN here, or unset RAY_ADDRESS to start one here.",
+    )
 
 
 def _silence(address: str) -> OSError | None:
