@@ -77,4 +77,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "stage one" in out
     assert "2.00 times as fast as decoding and encoding everything at every step" in out
     assert run(["bench", "train", "--method", "weather", "--configs", str(tmp_path)]) == 2
-    assert "weather-controlled.toml does not exist" in capsys.readouterr().err
+    assert "has no configuration of 'weather'" in capsys.readouterr().err

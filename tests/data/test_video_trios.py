@@ -59,5 +59,5 @@ def test_a_scene_shows_three_and_hears_two(trios: VideoTrios) -> None:
 
 
 def test_two_videos_are_too_few() -> None:
-    with pytest.raises(DataError, match="2 videos"):
+    with pytest.raises(DataError, match="there are 2 of this split"):
         VideoTrios([Video(0), Video(1)])  # type: ignore[list-item]

@@ -301,10 +301,16 @@ def _train_model(options: Train) -> None:
 def _train_method(options: Train, name: str) -> None:
     from tempfile import TemporaryDirectory
 
+    from soundwhere.analysis.contenders import SUFFIX
     from soundwhere.bench.rivals import bench_method, made_up, sized
     from soundwhere.methods.catalogue import read_config
 
-    config = read_config(options.configs / f"{name}-controlled.toml")
+    path = options.configs / f"{name}{SUFFIX}"
+    if not path.is_file():
+        known = sorted(each.name.removesuffix(SUFFIX) for each in options.configs.glob(f"*{SUFFIX}"))
+        there = f"Choose among {', '.join(known)}." if known else "Start it where configs/ is, or give --configs."
+        raise ConfigError(f"{options.configs} has no configuration of {name!r}.", there)
+    config = read_config(path)
     with TemporaryDirectory() as made:
         if options.root is None:
             config = made_up(config, Path(made), options.clips, options.batch_size)

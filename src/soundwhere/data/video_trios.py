@@ -38,7 +38,10 @@ class VideoTrios(Sequence[Scene]):
 
     def __init__(self, videos: Sequence[VideoClip], frame_px: int = FRAME_PX, media: bool = True) -> None:
         if len(videos) < _FRAMES:
-            raise DataError(f"{len(videos)} videos make no trio.", "Give the folder of wide-duet, and --split val.")
+            raise DataError(
+                f"A trio needs {_FRAMES} videos, and there are {len(videos)} of this split.",
+                "Give the folder of wide-duet, and --split val.",
+            )
         self._videos, self._frame_px, self._media = videos, frame_px, media
         rng = np.random.default_rng(_SEED)
         casts = [

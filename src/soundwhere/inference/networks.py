@@ -77,27 +77,33 @@ def fold_norms(model: M) -> M:
     return model
 
 
-class InTorch:
+class _Around:
+    """What is told of a network by whoever stands in for it."""
+
+    _network: Localises
+
+    @property
+    def config(self) -> MethodConfig:
+        """See `Localises`."""
+        return self._network.config
+
+    @property
+    def sources(self) -> int:
+        """See `Localises`."""
+        return self._network.sources
+
+    @property
+    def stride_px(self) -> int:
+        """See `Localises`."""
+        return self._network.stride_px
+
+
+class InTorch(_Around):
     """A network that `Runs`: arrays outside, tensors on the network's device inside."""
 
     def __init__(self, network: Localises) -> None:
         self._network = network
         cores.settle()
-
-    @property
-    def config(self) -> MethodConfig:
-        """See `Runs`."""
-        return self._network.config
-
-    @property
-    def sources(self) -> int:
-        """See `Runs`."""
-        return self._network.sources
-
-    @property
-    def stride_px(self) -> int:
-        """See `Runs`."""
-        return self._network.stride_px
 
     @property
     def device(self) -> str:
@@ -124,7 +130,7 @@ class InTorch:
         return Found(*(tensor.float().cpu().numpy() for tensor in answers))
 
 
-class Compiled:
+class Compiled(_Around):
     """An ONNX file that `Localises`: what has weights is computed by another runtime, the rest by torch.
 
     Args:
@@ -133,6 +139,7 @@ class Compiled:
         workers: Threads that will compute at the same time and share the processor.
     """
 
+    _network: Network
     device = torch.device("cpu")
 
     def __init__(self, path: Path, runtime: str, workers: int = 1) -> None:
@@ -145,21 +152,6 @@ class Compiled:
             vars(self._network)[step.method] = part  # in place of the method, whose weights are not there
             if number < len(self._network.steps[:3]):
                 part.open()  # every answer needs the first ones, and what is wrong with a file is said at once
-
-    @property
-    def config(self) -> MethodConfig:
-        """See `Localises`."""
-        return self._network.config
-
-    @property
-    def sources(self) -> int:
-        """See `Localises`."""
-        return self._network.sources
-
-    @property
-    def stride_px(self) -> int:
-        """See `Localises`."""
-        return self._network.stride_px
 
     @property
     def needs(self) -> frozenset[Extra]:

@@ -22,6 +22,8 @@ from soundwhere.media import container as media
 from soundwhere.media.image import IMAGE_SUFFIXES, MOST_PIXELS, read_image
 from soundwhere.media.shrink import Undeveloped
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -31,13 +33,9 @@ if TYPE_CHECKING:
 
     from soundwhere.types import Image
 
-
-_LONG_S = 10.0  # a stretch of time this long is told in whole seconds
-T = TypeVar("T")
-
-if TYPE_CHECKING:
     Pictures = Iterator[tuple[float, Callable[[], T]]]  # time, and the picture when it is wanted
 
+_LONG_S = 10.0  # a stretch of time this long is told in whole seconds
 _ROUNDING_S = 1e-3  # time stamps of some formats are rounded to the millisecond
 _MARGIN_S = 2 * _ROUNDING_S  # by which a picture counts as on display longer than it is, rather than be missed
 _SEEK_BEYOND_S = 5.0  # to reach a frame further ahead than this, jumping beats decoding what lies between

@@ -30,8 +30,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
         listener.listen()  # from now on a browser waits instead of giving up
     except (OSError, OverflowError, UnicodeError) as error:
+        reason = str(getattr(error, "strerror", None) or error).rstrip(".")
         raise ConfigError(
-            f"Port {port} on {host} cannot be used: {getattr(error, 'strerror', None) or error}.",
+            f"Port {port} on {host} cannot be used: {reason}.",
             "Another server may be running there: look at it, or choose another --port.",
         ) from error
     return listener
