@@ -2,6 +2,7 @@
 # make test        install and run every test; WORKERS=4 uses four cores instead of two
 # make check       ruff, mypy --strict, import directions
 # make train-demo  train both stages from scratch on the made-up world and write a report
+# make reproduce   every table and figure of the paper on one page, on made-up clips; REPRODUCE_FLAGS="--data DIR" on others
 # make docs        build the documentation into site/
 # make clean       remove everything the above made
 
@@ -9,11 +10,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TRAIN_FLAGS ?=
+REPRODUCE_FLAGS ?= --quick
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check train-demo docs clean
+.PHONY: help demo test check train-demo reproduce docs clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -34,6 +36,9 @@ demo: $(VENV)/base
 train-demo: $(VENV)/report
 	$(BIN)/soundwhere train --config configs/made-up-world.toml --out train-demo --report $(TRAIN_FLAGS)
 
+reproduce: $(VENV)/report
+	$(BIN)/soundwhere reproduce --out reproduction $(REPRODUCE_FLAGS)
+
 # a file's tests stay on one worker, as they share servers, browsers and exported models
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
@@ -48,4 +53,4 @@ docs: $(VENV)/docs
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) demo train-demo site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo train-demo reproduction site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

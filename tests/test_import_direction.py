@@ -16,7 +16,7 @@ ROOT = Path(soundwhere.__file__).parent
 FIRST = ("constants", "errors", "types", "config", "files", "cores", "distributed", "web")
 ROOMS = (
     *("media", "data", "losses", "models", "methods", "metrics", "training", "evaluation", "inference", "preparation"),
-    *("analysis", "annotate", "serve", "live", "bench", "cli"),
+    *("analysis", "reproduction", "annotate", "serve", "live", "bench", "cli"),
 )
 PLACE = {**dict.fromkeys(FIRST, 0), **{room: number for number, room in enumerate(ROOMS, 1)}}
 

@@ -89,7 +89,7 @@ def check_serving(command: str) -> None:
 def test_make_targets_are_run_by_ci() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     targets = [command for command in COMMANDS if command.startswith("make")]
-    assert {"make demo", "make test", "make train-demo"} == set(targets)
+    assert {"make demo", "make test", "make reproduce", "make train-demo"} == set(targets)
     for target in targets:
         assert target in script
     others = [command for command in COMMANDS if not command.startswith(("make", "soundwhere"))]

@@ -15,6 +15,7 @@ from PIL import Image
 from soundwhere.analysis.contenders import (
     Contender,
     Facts,
+    as_in,
     check_given,
     controlled_files,
     data_digest,
@@ -32,7 +33,7 @@ from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import CheckpointError, ConfigError
 from soundwhere.media.audio import write_wav
-from soundwhere.methods.catalogue import named_config
+from soundwhere.methods.catalogue import named_config, read_config
 from soundwhere.methods.files import build, load_model, write_model
 from soundwhere.training.checkpoint import read_progress
 from soundwhere.training.run import BEST, LATEST
@@ -42,25 +43,34 @@ if TYPE_CHECKING:
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FILES = controlled_files(CONFIGS / "rivals", CONFIGS / "real-duet.toml")
+RECIPE = read_config(CONFIGS / "real-duet.toml")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_controlled_files_are_those_of_the_recipe(name: str) -> None:
+    """What rows take from the recipe is what their own files say, so that training one by itself is the same."""
+    assert as_in(RECIPE, read_config(FILES[name])) == read_config(FILES[name])
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_row_has_the_steps_that_it_is_given(name: str) -> None:
-    recipe = total_steps(read_row(FILES["scav"], steps=None, seed=None))
-    assert total_steps(read_row(FILES[name], steps=None, seed=None)) == recipe  # as many as SCAV
-    assert read_row(FILES[name], steps=recipe, seed=None) == read_row(FILES[name], steps=None, seed=None)
+    recipe = total_steps(read_row(FILES["scav"], RECIPE, steps=None, seed=None))
+    assert total_steps(read_row(FILES[name], RECIPE, steps=None, seed=None)) == recipe  # as many as SCAV
+    assert read_row(FILES[name], RECIPE, steps=recipe, seed=None) == read_row(
+        FILES[name], RECIPE, steps=None, seed=None
+    )
     for steps in (4, 7, 101):
-        assert total_steps(read_row(FILES[name], steps=steps, seed=3)) == steps
-    assert read_row(FILES[name], steps=4, seed=3).train.seed == 3
+        assert total_steps(read_row(FILES[name], RECIPE, steps=steps, seed=3)) == steps
+    assert read_row(FILES[name], RECIPE, steps=4, seed=3).train.seed == 3
 
 
 def test_what_depends_on_the_number_of_steps_follows_it() -> None:
-    fnac: Any = read_row(FILES["fnac"], steps=100, seed=0).method
+    fnac: Any = read_row(FILES["fnac"], RECIPE, steps=100, seed=0).method
     assert fnac.contrastive_steps == 10
-    slavc: Any = read_row(FILES["slavc"], steps=90, seed=0).method
+    slavc: Any = read_row(FILES["slavc"], RECIPE, steps=90, seed=0).method
     assert slavc.slowness == pytest.approx(0.75)  # 1 / (1 - m) stays a 22.5th of the training
     with pytest.raises(ConfigError, match="steps is 3") as caught:
-        read_row(FILES["dsol"], steps=3, seed=0)
+        read_row(FILES["dsol"], RECIPE, steps=3, seed=0)
     assert "4 or more" in caught.value.remedy
     with pytest.raises(ConfigError, match="does not say how its stages share"):
         named_config("scav-wide").lasting(10)
@@ -145,12 +155,12 @@ def test_what_a_method_must_be_given_is_looked_for_first() -> None:
 
 def test_a_preview_refuses_what_cannot_be_trained(tmp_path: Path) -> None:
     data = clips(tmp_path / "clips")
-    avgn = replace(read_row(FILES["avgn"], steps=2, seed=0), data=data)
+    avgn = replace(read_row(FILES["avgn"], RECIPE, steps=2, seed=0), data=data)
     assert preview(avgn).config.classes == ("bell",)
     with pytest.raises(ConfigError, match="has scenes, not clips"):
         preview(replace(avgn, data=DataConfig()))
     with pytest.raises(ConfigError, match="needs the embeddings of captions"):
-        preview(replace(read_row(FILES["oa-ssl"], steps=2, seed=0), data=data))
+        preview(replace(read_row(FILES["oa-ssl"], RECIPE, steps=2, seed=0), data=data))
 
 
 def test_a_row_killed_between_its_stages_goes_on(

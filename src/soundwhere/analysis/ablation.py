@@ -272,6 +272,7 @@ def ablation_results(rows: Mapping[str, Scored], paper_loss: str = LITERAL) -> R
                 "label": LABELS[name],
                 **as_json(figures),
                 "drop_cap": as_json(drops[name]),
+                "box_minus_mask": as_json(paired_differences(ordered[name].box, ordered[name].mask)[JUDGED]),
                 "paper": _paper(name) if name in PAPER else None,
             }
             for name, figures in scored.items()
@@ -292,7 +293,7 @@ def ablation_results(rows: Mapping[str, Scored], paper_loss: str = LITERAL) -> R
 
 def _paper(name: str) -> dict[str, Any]:
     figures = {truth: [paper_figure(name, truth, figure) for figure in FIGURES] for truth in TRUTHS}
-    return {"table": find_published(PAPER[name], TRUTHS["box"]).table, **figures}
+    return {"table": find_published(PAPER[name], TRUTHS["box"]).table, "figures": list(FIGURES), **figures}
 
 
 def _scores(scored: dict[str, dict[str, dict[str, Interval]]], drops: dict[str, Interval], truth: str) -> Table:

@@ -259,6 +259,7 @@ def _values(entrants: Sequence[Entrant], match: Match) -> dict[str, Any]:
     against = references(entrants)
     return {
         "scenes": len(match.evaluation.names),
+        "truth": match.task.benchmark.truth,
         "constant": str(match.constant.best),
         "scores": as_json(match.summary.scores),
         "lost": as_json(match.summary.drops),

@@ -31,6 +31,12 @@ OWN: Final = "self-supervised"
 SUFFIX: Final = "-controlled.toml"
 CAPTIONS: Final = "oa-ssl"
 """The row that needs a file which nobody has by default."""
+SHARED: Final = (
+    *("visual", "audio", "visual_weights", "audio_weights", "freeze_visual", "fine_grid", "frame_px", "spectrogram"),
+    *("blank", "batch_size", "learning_rate", "schedule", "warmup_steps", "clip_norm"),
+)
+"""What a controlled row takes from the recipe: encoders, front end and schedule."""
+_SCENES: Final = ("layouts", "silent", "vary_silent", "interference", "absent")  # what a row makes of the clips
 _LOOKED_AT: Final = 16  # scenes, to learn whether a benchmark has what a method must be given
 
 
@@ -109,16 +115,17 @@ def total_steps(config: Config) -> int:
     return sum(stage.phases[-1].until for stage in find_method(config.method.family).stages(config.method))
 
 
-def read_row(path: Path, *, steps: int | None, seed: int | None, **given: Any) -> Config:
-    """A row's configuration with one budget for all.
+def read_row(path: Path, recipe: Config, *, steps: int | None, seed: int | None, **given: Any) -> Config:
+    """A row's configuration on a recipe, with one budget for all.
 
     Args:
         path: Its file.
+        recipe: What it shares with all rows; see `as_in`.
         steps: Of all stages together, instead of the file's.
         seed: Instead of the file's.
         given: Further settings of whatever section knows them; None leaves the file's.
     """
-    config = read_config(path)
+    config = as_in(recipe, read_config(path))
     if steps is not None:
         config = replace(config, method=config.method.lasting(steps))
     given = {name: value for name, value in {**given, "seed": seed}.items() if value is not None}
@@ -128,6 +135,15 @@ def read_row(path: Path, *, steps: int | None, seed: int | None, **given: Any) -
         known = {field.name for field in fields(section)} & given.keys()
         sections[name] = replace(section, **{key: given[key] for key in known})
     return replace(config, **sections)
+
+
+def as_in(recipe: Config, row: Config) -> Config:
+    """A row on the clips, encoders, front end and schedule of a recipe: only head, loss and inference are its own."""
+    known = {field.name for field in fields(row.method)} & {field.name for field in fields(recipe.method)}
+    shared: dict[str, Any] = {name: getattr(recipe.method, name) for name in SHARED if name in known}
+    scenes: dict[str, Any] = {name: getattr(row.data, name) for name in _SCENES}
+    pool = recipe.data.pool if row.data.pool else 0
+    return replace(row, method=replace(row.method, **shared), data=replace(recipe.data, **scenes, pool=pool))
 
 
 def data_digest(data: DataConfig) -> str:
@@ -234,6 +250,6 @@ def _audioset(config: MethodConfig) -> str:
     weights = getattr(config, "audio_weights", None)
     if weights is None:
         return "unknown"
-    if weights in ("none", "imagenet", "visual"):
+    if weights in ("none", "imagenet", "built-in", "visual"):
         return "no"
     return "yes" if Path(weights).stem.startswith("yamnet") else f"unknown: starts from {Path(weights).name}"

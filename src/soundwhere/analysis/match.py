@@ -134,7 +134,7 @@ def hold_match(
     found = evaluate(task.scenes, task.names, asked, preset, task.benchmark.grid, folder, **kept)
     seconds = {Row(method.label): _timed(method, task, folder) for method in methods}
     split = f" {request.options.split}" if "split" in task.benchmark.choices else ""
-    title = f"{request.name}{split}"
+    title = f"{request.name}{split}{', boxes' * request.boxes}"
     return Match(title, task, methods, found, summarise_evaluation(found, constant), constant, seconds)
 
 

@@ -16,8 +16,8 @@ import torch
 from scipy.stats import spearmanr
 
 from soundwhere.analysis.report import FIRST, GREY, SCENES, Report, margins, rows_with_intervals
+from soundwhere.data.benchmarks.boxed import box_masks
 from soundwhere.data.selection import KnowsMaskKinds
-from soundwhere.data.synthetic.world import boxes
 from soundwhere.errors import DataError
 from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer, alike
 from soundwhere.evaluation.constant import Blobs
@@ -154,10 +154,7 @@ def box_truth(masks: Masks) -> tuple[Values, Tensor]:
     Returns:
         The fill ratio of the masks that are not empty, shape (N,), in (0, 1], and the boxes. An empty mask has none.
     """
-    boxed = np.zeros_like(masks)
-    for index in np.ndindex(masks.shape[:2]):
-        left, top, right, bottom = boxes(masks[index][None])[0]
-        boxed[index][top:bottom, left:right] = True
+    boxed = box_masks(masks.reshape(-1, *masks.shape[2:])).reshape(masks.shape)
     present = masks.any((-2, -1))
     fill: Values = masks.sum((-2, -1))[present] / boxed.sum((-2, -1))[present]
     return fill, torch.from_numpy(boxed)

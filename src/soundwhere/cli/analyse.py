@@ -109,14 +109,14 @@ def run(arguments: list[str]) -> int:
 
         new_figure(1, 1)  # find out before the work that figures cannot be drawn
     analyses = {
-        Convergence: ("convergence", _convergence),
-        Protocols: ("protocols", _protocols),
+        Convergence: ("convergence", convergence),
+        Protocols: ("protocols", protocols),
         Ablation: ("ablation", ablation),
         StageOne: ("stage-one", stage_one),
         Collections: ("collections", collections),
         Compare: ("compare", compare),
         Calibration: ("calibration", _calibration),
-        Theory: ("theory", _theory),
+        Theory: ("theory", theory),
     }
     name, analyse = analyses[type(options)]
     report, settings = analyse(options)  # type: ignore[operator] # each takes its own options
@@ -131,7 +131,8 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _convergence(options: Convergence) -> tuple[Report, dict[str, Any]]:
+def convergence(options: Convergence) -> tuple[Report, dict[str, Any]]:
+    """Run the analysis."""
     if not options.gain_db >= 0:
         raise ConfigError(f"--gain-db is {options.gain_db:g}.", "It must be at least 0.")
     from soundwhere.analysis.convergence import convergence_results, gap, kept_steps, observe
@@ -166,7 +167,8 @@ def _convergence(options: Convergence) -> tuple[Report, dict[str, Any]]:
     return convergence_results(observations, curve), settings
 
 
-def _protocols(options: Protocols) -> tuple[Report, dict[str, Any]]:
+def protocols(options: Protocols) -> tuple[Report, dict[str, Any]]:
+    """Run the analysis."""
     if (options.model is None) == (options.predictions is None):
         raise ConfigError("Either a model or predictions are compared.", "Give one of --model and --predictions.")
     from soundwhere.analysis.protocols import compare_protocols, protocols_results
@@ -266,7 +268,8 @@ def _count_calibration(options: Calibration, network: Network, task: Task) -> tu
     return report, {**settings_of(options, task), "model": options.model, "choose": options.choose}
 
 
-def _theory(options: Theory) -> tuple[Report, dict[str, Any]]:
+def theory(options: Theory) -> tuple[Report, dict[str, Any]]:
+    """Run the analysis."""
     from soundwhere.analysis.appendix import theory_results
 
     return theory_results(options.setting), asdict(options.setting)

@@ -33,6 +33,8 @@ class Compare:
     """Folder of the benchmarks' media or data set."""
     annotations: Annotated[Path | None, named("DIR")] = None
     """Folder of the annotation files; by default `annotations` in --data, or --data itself."""
+    boxes: Annotated[bool, *FLAG] = False
+    """Score benchmarks of masks a second time, by the tightest boxes around them."""
     split: Literal["val", "test"] = "test"
     """val to choose by, test to report, where a benchmark has both."""
     layout: Literal["free", "side-by-side", "stacked"] = "free"
@@ -42,7 +44,8 @@ class Compare:
     allow_missing: Annotated[bool, *FLAG] = False
     """Go on without scenes whose media or masks are missing."""
     methods: Annotated[tuple[str, ...], named("NAME ...")] = ()
-    """Only these rows; an unknown one lists them all. By default every one that there is a configuration for."""
+    """Only these rows; an unknown one lists them all. By default every one that there is a configuration for and that
+    this data has what it needs for, such as labels."""
     steps: Annotated[int | None, named("N")] = None
     """Optimiser steps of every row, shared by its stages as in its file; by default as many as the recipe has."""
     seed: Annotated[tuple[int, ...], named("N ...")] = (0,)
@@ -56,7 +59,9 @@ class Compare:
     configs: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("configs/rivals")
     """Folder of the rows' configurations, NAME-controlled.toml."""
     recipe: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("configs/real-duet.toml")
-    """Configuration of SCAV's row."""
+    """Configuration of SCAV's row; the others take clips, encoders, front end and schedule from it."""
+    keep_every: Annotated[int | None, named("N")] = None
+    """Steps between copies of SCAV's weights that stay, to see how it converges."""
     root: Annotated[Path | None, named("DIR")] = None
     """Folder to train on; by default that of the files, else --data."""
     cache: Annotated[Path | None, named("DIR")] = None
@@ -84,12 +89,14 @@ def compare(options: Compare) -> tuple[Report, dict[str, Any]]:
     from soundwhere.training.loop import DivergedError
 
     steps = options.steps or total_steps(read_config(options.recipe))
-    contenders, left_out = _contenders(options, steps)
+    contenders, left_out = contenders_of(options, steps)
     tasks = _tasks(options)
     labels = labels_of(contenders)
-    digests = _refuse(options, list(zip(labels, contenders, strict=True)), [task for _, task in tasks])
+    rows, digests = _possible(
+        options, list(zip(labels, contenders, strict=True)), [task for _, task in tasks], left_out
+    )
     entrants = []
-    for label, contender in zip(labels, contenders, strict=True):
+    for label, contender in rows:
         try:
             entrants.append(_enter(options, label, contender, digests))
         except DivergedError as error:
@@ -139,9 +146,12 @@ def _pairs(given: Sequence[str], flag: str, what: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _contenders(options: Compare, steps: int) -> tuple[list[Contender], dict[str, str]]:
+def contenders_of(options: Compare, steps: int) -> tuple[list[Contender], dict[str, str]]:
     """The rows, SCAV last, and those that are left out with the reason."""
     from soundwhere.analysis.contenders import CAPTIONS, REFERENCE, Contender, controlled_files, read_row
+    from soundwhere.methods.catalogue import read_config
+
+    recipe = read_config(options.recipe)
 
     files = controlled_files(options.configs, options.recipe)
     taken, also = _pairs(options.take, "take", "MODEL"), _pairs(options.also, "also", "SEED")
@@ -159,15 +169,25 @@ def _contenders(options: Compare, steps: int) -> tuple[list[Contender], dict[str
     rows += [(name, int(seed)) for name, seed in also]
     found = [Contender(name, model) for name, model in taken]
     for name, seed in dict.fromkeys(rows):
-        config = read_row(
-            files[name],
-            steps=steps,
-            seed=seed,
-            cache=options.cache,
-            device=options.device,
-            visual_weights=options.visual_weights,
-            captions=options.captions,
-        )
+        try:
+            config = read_row(
+                files[name],
+                recipe,
+                steps=steps,
+                seed=seed,
+                cache=options.cache,
+                device=options.device,
+                visual_weights=options.visual_weights,
+                captions=options.captions,
+            )
+        except ConfigError as error:
+            if options.methods or name == REFERENCE:
+                raise
+            left_out[name] = error.message
+            continue
+        if name == REFERENCE:
+            keep = options.keep_every or config.train.keep_every
+            config = replace(config, train=replace(config.train, keep_every=keep))
         found.append(Contender(name, _rooted(options, config)))
     order = {name: place for place, name in enumerate((*files, *dict(taken)))}
     return sorted(found, key=lambda each: (each.name == REFERENCE, order[each.name])), left_out
@@ -197,34 +217,47 @@ def _tasks(options: Compare) -> list[tuple[Request, Task]]:
         if benchmark.truth == "none":
             raise ConfigError(f"{name} has no truth to score by.", "Choose a benchmark with sounding objects.")
         stamp = request.stamp(options.out)
-        task = choose_scenes(benchmark, limit=options.limit, allow_missing=options.allow_missing, stamp=stamp)
-        found.append((request, task))
+        both = [request, replace(request, boxes=True)] if options.boxes and benchmark.truth == "masks" else [request]
+        for each in both:
+            opened = benchmark if each is request else each.open()
+            task = choose_scenes(opened, limit=options.limit, allow_missing=options.allow_missing, stamp=stamp)
+            found.append((each, task))
     return found
 
 
-def _refuse(options: Compare, rows: Sequence[tuple[str, Contender]], tasks: Sequence[Task]) -> dict[str, str]:
-    """Refuse what cannot be trained or scored before anything is, and name the data of each row by its folder."""
-    from soundwhere.analysis.contenders import check_given, data_digest, preview, take
+def _possible(
+    options: Compare, rows: Sequence[tuple[str, Contender]], tasks: Sequence[Task], left_out: dict[str, str]
+) -> tuple[list[tuple[str, Contender]], dict[str, str]]:
+    """The rows that can be trained and scored, and what names the data of each by its folder.
+
+    Of all rows, those that cannot are left out with the reason; one that was asked for is refused.
+    """
+    from soundwhere.analysis.contenders import REFERENCE, check_given, data_digest, preview, take
     from soundwhere.analysis.trained_rows import check_row
 
     digests: dict[str, str] = {}
     known: dict[Any, str] = {}
+    possible = []
     for label, contender in rows:
-        if isinstance(contender.source, str):
-            network = take(contender.name, contender.source)
-        else:
-            try:
-                network = preview(contender.source)
-            except ConfigError as error:
+        source = contender.source
+        try:
+            network = take(contender.name, source) if isinstance(source, str) else preview(source)
+            for task in tasks:
+                check_given(label, network, task)
+        except ConfigError as error:
+            if options.methods or isinstance(source, str) or contender.name == REFERENCE:
                 raise ConfigError(f"{label}: {error.message}", error.remedy) from error
-            data = contender.source.data
+            left_out[label] = error.message
+            say(f"{label} is left out: {error.message}")
+            continue
+        possible.append((label, contender))
+        if not isinstance(source, str):
+            data = source.data
             what = data.source, data.root, data.split, data.left_out, data.made_up
             known[what] = known.get(what) or data_digest(data)
             digests[contender.folder] = known[what]
-            check_row(contender.source, options.out / "rows" / contender.folder, data=known[what])
-        for task in tasks:
-            check_given(label, network, task)
-    return digests
+            check_row(source, options.out / "rows" / contender.folder, data=known[what])
+    return possible, digests
 
 
 def _enter(options: Compare, label: str, contender: Contender, digests: dict[str, str]) -> Entrant:
@@ -264,7 +297,7 @@ def _match(options: Compare, entrants: Sequence[Entrant], request: Request, task
     from soundwhere.evaluation.tables import evaluation_tables
     from soundwhere.metrics.presets import find_preset
 
-    say(f"{request.name}: scoring {len(task.names)} scenes")
+    say(f"{request.name}{' by boxes' * request.boxes}: scoring {len(task.names)} scenes")
     with Bar("scoring", len(task.names), "scenes") as bar:
         match = hold_match(
             entrants,
@@ -276,7 +309,7 @@ def _match(options: Compare, entrants: Sequence[Entrant], request: Request, task
             tick=bar.update,
             say=say,
         )
-    folder = options.out / request.name
+    folder = options.out / (request.name + "-boxes" * request.boxes)
     facts = {
         "about": task.about,
         "methods": {str(entrant.row): entrant.facts.trained for entrant in entrants},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -52,6 +53,8 @@ class Ablation(Trained):
     """The shared stage 1: a file, the folder of a run or a name; by default it is trained first."""
     steps_two: Annotated[int | None, named("N")] = None
     """Steps of stage 2 in every row, instead of the file's."""
+    minutes: Annotated[float | None, named("M")] = None
+    """Stop a row whose steps have taken so long; it is scored as it is."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("analysis/ablation")
     """Folder of the shared stage 1, the rows, and the results."""
 
@@ -138,7 +141,9 @@ def ablation(options: Ablation) -> tuple[Report, dict[str, Any]]:
         folder = options.out / "rows" / name
         say(f"{LABELS[name]}: {folder}")
         begin = None if name == JOINT else start
-        networks[name] = load_model(train_row(config, folder, start=begin, download=options.download))
+        longest_s = 60 * (options.minutes or math.inf)
+        file = train_row(config, folder, start=begin, download=options.download, longest_s=longest_s)
+        networks[name] = load_model(file)
     device = initialise(recipe.train.device)
     asked = {name: network.to(device).eval() for name, network in networks.items()}
     with Bar("scoring", len(task.names), "scenes") as bar:

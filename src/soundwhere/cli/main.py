@@ -28,6 +28,7 @@ COMMANDS = {
     "train": "train a model: stage 1, stage 2, or both",
     "evaluate": "score a model beside the answers that need neither eyes nor ears",
     "analyse": "analyses: convergence, protocols, ablation, stage-one, collections, compare, calibration, theory",
+    "reproduce": "every table and figure of the paper again, on one page with verdicts",
     "serve": "a local page: drop a clip, watch, play it with its heat",
     "live": "a local page: camera and microphone, heat as it happens",
     "annotate": "turn boxes into masks in the browser, alone or as a team",

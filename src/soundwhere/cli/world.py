@@ -15,6 +15,7 @@ Examples:
   soundwhere world --out world                   100 scenes: pictures, sounds, masks and a manifest
   soundwhere world --out world --movies 5        ... and 5 short videos with their truth
   soundwhere world --out test --seed 1           other pictures and sounds of the same kinds
+  soundwhere world --out made-up --clips 960     a data set to train and score on, in the layout of real-duet
 """
 
 
@@ -26,6 +27,8 @@ class Options:
     """Folder to write into: scenes/ with scenes.csv, and movies/."""
     scenes: int = 100
     """How many scenes."""
+    clips: int = 0
+    """How many clips of one thing each, in the layout of real-duet with lists of duets and trios; then no scenes."""
     movies: int = 0
     """How many videos in which things move, and start and stop sounding."""
     seed: int = 0
@@ -39,8 +42,10 @@ class Options:
 def run(arguments: list[str]) -> int:
     """Write scenes and movies."""
     options = parse(Options, arguments, "world", description=DESCRIPTION)
-    if min(options.scenes, options.movies) < 0 or options.scenes + options.movies == 0:
+    if min(options.scenes, options.movies, options.clips) < 0 or options.scenes + options.movies == 0:
         raise ConfigError("There is nothing to write.", "Give --scenes or --movies a number above 0.")
+    if options.clips:
+        return _write_clips(options)
     from soundwhere.cli.terminal import Bar, show_path
     from soundwhere.data.synthetic.files import claim, write_scenes
     from soundwhere.data.synthetic.movie import write_movie
@@ -62,4 +67,16 @@ def run(arguments: list[str]) -> int:
             bar.update(index + 1, options.movies)
     if options.movies:
         print(f"wrote {options.movies} movies and their truth to {show_path(folder)}")
+    return 0
+
+
+def _write_clips(options: Options) -> int:
+    from soundwhere.cli.terminal import Bar, show_path
+    from soundwhere.data.synthetic.data_set import LEAST, Sizes, write_data_set
+
+    if options.clips < LEAST:
+        raise ConfigError(f"--clips {options.clips} is too few for three splits.", f"Give {LEAST} or more.")
+    with Bar("clips", options.clips, "clips") as bar:
+        write_data_set(options.out, Sizes.of(options.clips, options.scenes), options.seed, bar.update)
+    print(f"wrote {options.clips} clips, and {options.scenes} duets and trios each, to {show_path(options.out)}")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -53,6 +54,23 @@ dt {{ float: left; clear: left; width: 9rem }} dd {{ margin-left: 10rem }}
 """
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Attributes:
+        title: Its heading; none if empty.
+        words: What is to be said before the tables, by question.
+        tables: In their order.
+        pictures: Shown below them, by heading: photos or charts.
+    """
+
+    title: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    tables: Sequence[Table] = ()
+    pictures: Mapping[str, Image | Figure] = field(default_factory=dict)
+
+
 def write_page(
     path: Path,
     title: str,
@@ -71,10 +89,25 @@ def write_page(
         pictures: Shown below them, by heading: photos or charts.
         words: What is to be said before the tables, by question.
     """
+    write_sections(path, title, facts, [Section("", words or {}, tables, pictures)])
+
+
+def write_sections(path: Path, title: str, facts: Mapping[str, str], sections: Sequence[Section]) -> None:
+    """Write a page of several parts, with links to them at its head, everything in one file."""
     shown = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd>" for key, value in facts.items())
-    parts = [f"<p><b>{html.escape(key)}</b> {html.escape(text)}</p>" for key, text in (words or {}).items()]
-    parts += [to_html(table) for table in tables]
-    parts += [f"<h2>{html.escape(heading)}</h2>{_inside(each, heading)}" for heading, each in pictures.items()]
+    titles = [(number, section.title) for number, section in enumerate(sections, 1) if section.title]
+    links = [f'<a href="#part-{number}">{html.escape(each)}</a>' for number, each in titles]
+    parts = [f"<nav>{' &middot; '.join(links)}</nav>"] if links else []
+    for number, section in enumerate(sections, 1):
+        if section.title:
+            parts.append(f'<h2 id="part-{number}">{html.escape(section.title)}</h2>')
+        level = 3 if section.title else 2
+        parts += [f"<p><b>{html.escape(key)}</b> {html.escape(text)}</p>" for key, text in section.words.items()]
+        parts += [to_html(table) for table in section.tables]
+        parts += [
+            f"<h{level}>{html.escape(heading)}</h{level}>{_inside(each, heading)}"
+            for heading, each in section.pictures.items()
+        ]
     write_text(path, _PAGE.format(title=html.escape(title), facts=shown, body="\n".join(parts)))
 
 

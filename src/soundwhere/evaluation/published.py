@@ -44,6 +44,34 @@ class Published:
     figures: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class PublishedSet:
+    """One line of the paper's table of benchmarks.
+
+    Attributes:
+        name: As the paper calls it.
+        benchmark: As the catalogue names it.
+        year: When it appeared.
+        samples: How many test samples the paper counts.
+        annotation: What the truth is made of.
+        classes: How many.
+        note: What the count means.
+    """
+
+    name: str
+    benchmark: str
+    year: int
+    samples: int
+    annotation: str
+    classes: int
+    note: str
+
+
+def published_sets() -> list[PublishedSet]:
+    """The paper's benchmarks, in the order of its table."""
+    return [PublishedSet(**row) for row in _file()["data_sets"]]
+
+
 def published(benchmark: str | None = None) -> list[Published]:
     """The published results, all or those of a benchmark, in the order of the paper's tables."""
     rows = [Published(**row) for row in _file()["results"]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from soundwhere.data.benchmarks.boxed import boxed
 from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
 from soundwhere.data.benchmarks.scenes import BenchmarkScenes
 from soundwhere.data.selection import Selected, Solos
@@ -41,16 +42,19 @@ class Request:
         data: Folder of its media.
         annotations: Folder of its annotation files.
         options: What is chosen among its options.
+        boxes: Score masks by the boxes around them.
     """
 
     name: str
     data: Path | None = None
     annotations: Path | None = None
     options: Options = Options()  # noqa: RUF009 - frozen
+    boxes: bool = False
 
     def open(self) -> Benchmark:
         """Open the benchmark."""
-        return open_benchmark(self.name, self.data, self.annotations, self.options)
+        benchmark = open_benchmark(self.name, self.data, self.annotations, self.options)
+        return boxed(benchmark) if self.boxes else benchmark
 
     def val(self) -> Request:
         """The same benchmark's val split."""

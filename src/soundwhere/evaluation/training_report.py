@@ -52,7 +52,7 @@ def write_training_report(run: Path) -> tuple[Path, list[Table]]:
     Returns:
         The page, and the tables on it.
     """
-    curves = _loss_curves(run / "metrics.jsonl")  # first, because it needs an extra that may be missing
+    curves = loss_curves(run / "metrics.jsonl")  # first, because it needs an extra that may be missing
     network = load_model(run)
     side = network.config.frame_px
     val, test = (WorldScenes(World(seed, (side, side)), SCENES, silent=SILENT) for seed in SPLIT_SEEDS.values())
@@ -113,7 +113,7 @@ def _gap_title(name: str) -> str:
     return f"Selective convergence of {name}"
 
 
-def _loss_curves(metrics: Path) -> Figure:
+def loss_curves(metrics: Path) -> Figure:
     """The loss of each stage over its steps."""
     figure = new_figure(9, 3)
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from soundwhere.errors import CheckpointError
+from soundwhere.methods.files import load_model
 from soundwhere.models.encoders import build_audio, build_visual, weights
 from soundwhere.models.encoders.resnet import ResNet18
 from soundwhere.models.encoders.weights import Pretrained, load_weights, read_weights
@@ -204,3 +205,20 @@ def test_an_encoder_of_spectrograms_sees_a_photo_in_grey(tmp_path: Path) -> None
     load_weights(ears, "mobilenet_v2", str(tmp_path / "eyes.safetensors"))
     grey = torch.rand(1, 1, 64, 96)
     torch.testing.assert_close(ears(grey), eyes(grey.expand(-1, 3, -1, -1)), rtol=1e-4, atol=1e-5)
+
+
+def test_the_package_has_the_eye_of_its_own_models() -> None:
+    encoder = build_visual("mobilenet_v2")
+    load_weights(encoder, "mobilenet_v2", "built-in")
+    own = load_model("scav-mobile").get_submodule("visual").state_dict()
+    assert all(torch.equal(value, own[name]) for name, value in encoder.state_dict().items())
+    with pytest.raises(CheckpointError, match="The package has no weights for 'resnet18'"):
+        load_weights(build_visual("resnet18"), "resnet18", "built-in")
+
+
+def test_the_built_in_eye_is_imagenets(shared: Path) -> None:
+    one, other = build_visual("mobilenet_v2"), build_visual("mobilenet_v2")
+    load_weights(one, "mobilenet_v2", "built-in")
+    load_weights(other, "mobilenet_v2", str(shared / "weights/mobilenet_v2-b0353104.pth"))
+    for name, value in other.state_dict().items():
+        assert torch.allclose(one.state_dict()[name].float(), value.float(), rtol=1e-3, atol=1e-7), name

@@ -16,7 +16,7 @@ from soundwhere.methods.method import ANSWER, ANSWERS, EMBED, SEE, Control, Netw
 from soundwhere.methods.scav.config import SCAVConfig
 from soundwhere.methods.scav.decouplers import AudioDecoupler, VisualDecoupler, sinusoidal_positions
 from soundwhere.methods.scav.peeling import peel, share_out
-from soundwhere.methods.scav.prior import dominant_map
+from soundwhere.methods.scav.prior import dominant_steps
 from soundwhere.methods.scav.shaping import heard_under, shaped
 from soundwhere.methods.scav.strength import StrengthHead
 from soundwhere.models.encoders import build_audio, build_visual, freeze
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.methods.method import Given
+    from soundwhere.methods.scav.prior import Steps
 
 
 class Branches(NamedTuple):
@@ -260,8 +261,12 @@ class SCAV(Network):
 
     def dominant(self, similarity: Tensor, seen: Tensor) -> Tensor:
         """Algorithm 1 on the configured features V', shape (B, h, w), in [0, 1]."""
+        return self.dominant_steps(similarity, seen).prior
+
+    def dominant_steps(self, similarity: Tensor, seen: Tensor) -> Steps:
+        """The same, step by step."""
         compared = prepare(seen, "cosine") if self.config.prior_features == "normalised" else seen
-        return dominant_map(similarity, compared, self.config.thresholds)
+        return dominant_steps(similarity, compared, self.config.thresholds)
 
     def share(self, seen: Tensor, heard: Tensor, similarity: Tensor, sources: int) -> Branches:
         """Split picture and sound into more sources than two by stage 1's map, shape (B, h, w).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -12,6 +12,24 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.config import Thresholds
+
+
+class Steps(NamedTuple):
+    """What Algorithm 1 computes on its way, each of shape (B, h, w) but the first.
+
+    Attributes:
+        peak: Number of the cell with the highest similarity, row by row, shape (B,).
+        weights: How much of the background each cell is; they sum to 1.
+        to_peak: Distance of each cell's features to those of the peak.
+        to_background: Distance to those of the background.
+        prior: M_dom, in [0, 1].
+    """
+
+    peak: Tensor
+    weights: Tensor
+    to_peak: Tensor
+    to_background: Tensor
+    prior: Tensor
 
 
 def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Tensor:
@@ -29,6 +47,11 @@ def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -
     Returns:
         M_dom, shape (B, h, w), in [0, 1].
     """
+    return dominant_steps(similarity, features, thresholds).prior
+
+
+def dominant_steps(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Steps:
+    """Every step of `dominant_map`."""
     cells = features.flatten(2)  # (B, D, hw)
     scores = similarity.flatten(1)  # (B, hw)
 
@@ -47,4 +70,6 @@ def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -
 
     prior = normalise_range(to_background - to_seed)
     constant = scores.amax(1, keepdim=True) - scores.amin(1, keepdim=True) < TINY
-    return torch.where(constant, 0.5, prior).reshape(similarity.shape)
+    prior = torch.where(constant, 0.5, prior)
+    maps = (each.reshape(similarity.shape) for each in (weights, to_seed, to_background, prior))
+    return Steps(peak[:, 0], *maps)

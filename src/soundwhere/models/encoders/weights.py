@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 WEIGHTS_FOLDER_VARIABLE: Final = "SOUNDWHERE_WEIGHTS"
+BUILT_IN: Final = "built-in"
+_FROZEN: Final = {"mobilenet_v2": Path(__file__).parents[2] / "weights" / "scav-mobile.safetensors"}
+_EYE: Final = "model.visual."
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,17 @@ def load_weights(encoder: nn.Module, architecture: str, weights: str, *, downloa
     Args:
         encoder: The encoder to fill.
         architecture: Its name, such as `resnet18`.
-        weights: `imagenet`, the path of a .pth or .safetensors file, or `none` to leave the encoder as it is.
+        weights: `imagenet`, the path of a .pth or .safetensors file, `built-in` for what the frozen eye of a model in
+            the package was given (ImageNet's, rounded to half precision), or `none` to leave the encoder as it is.
         download: Fetch `imagenet` weights that are not on this machine.
 
     Raises:
         CheckpointError: The weights are missing, damaged, or of another model.
     """
     if weights == "none":
+        return
+    if weights == BUILT_IN:
+        fill(encoder, _built_in(architecture), _FROZEN[architecture])
         return
     path = find_imagenet(architecture, download=download) if weights == "imagenet" else Path(weights)
     fill(encoder, read_weights(path), path)
@@ -91,11 +98,23 @@ def find_imagenet(architecture: str, *, download: bool = False) -> Path:
     )
 
 
+def _built_in(architecture: str) -> dict[str, Tensor]:
+    if architecture not in _FROZEN:
+        raise CheckpointError(
+            f"The package has no weights for {architecture!r}, only for {', '.join(_FROZEN)}.",
+            "Set its weights to imagenet, none, or the path of a weight file.",
+        )
+    tensors = read_weights(_FROZEN[architecture])
+    own = {name.removeprefix(_EYE): value for name, value in tensors.items() if name.startswith(_EYE)}
+    return {name: value.float() if value.dtype == torch.float16 else value for name, value in own.items()}
+
+
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Read a .pth or .safetensors file onto the CPU; files with a published sha256 are checked against it."""
     if not path.is_file():
         raise CheckpointError(
-            f"There is no weight file {path}.", "Give imagenet, none, or the path of a .pth or .safetensors file."
+            f"There is no weight file {path}.",
+            "Give imagenet, built-in, none, or the path of a .pth or .safetensors file.",
         )
     try:
         for pretrained in IMAGENET.values():
