@@ -68,8 +68,20 @@ def test_any_number_of_things(sources: int) -> None:
 
 
 def test_evidence_tells_one_sound_from_two() -> None:
-    one, two = (evidence(explain(picture(0, 1, 2), heard, 2))[0] for heard in (sound(0, 0, 0), sound(0, 0, 1)))
+    one, two = (evidence(explain(picture(0, 1, 2), heard, 2), heard)[0] for heard in (sound(0, 0, 0), sound(0, 0, 1)))
     assert one.shape == (EVIDENCE,)
-    assert two[1] > one[1] + 0.2  # what a second thing adds
-    silent = evidence(explain(torch.zeros(2, 8, 1, 3), torch.zeros(2, 4, 8), 2))
-    assert silent.isfinite().all()
+    assert two[19] > one[19] + 0.2  # how far the second thing is ahead at best
+    assert two[24] < one[24] - 0.2  # how alike the moments sound
+    nothing = torch.zeros(2, 4, 8)
+    assert evidence(explain(torch.zeros(2, 8, 1, 3), nothing, 2), nothing).isfinite().all()
+
+
+@given(st.integers(1, 6), st.integers(0, 2**16))
+def test_evidence_does_not_depend_on_the_order_of_moments(moments: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.rand(1, 8, 2, 3, generator=generator)
+    heard = torch.rand(1, moments, 8, generator=generator)
+    shuffled = heard[:, torch.randperm(moments, generator=generator)]
+    torch.testing.assert_close(
+        evidence(explain(features, heard, 2), heard), evidence(explain(features, shuffled, 2), shuffled)
+    )

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from torch import Tensor
 
-_REGION: Final = 0.2  # softness of what counts as one thing: cosine between features of cells
+_REGION: Final = 0.4  # softness of what counts as one thing: cosine between features of cells
 _OTHER: Final = 0.35  # cells whose features are more alike than this never show two things
 _OWNER: Final = 0.03  # softness of whose a moment is
 _NEVER: Final = -1e4
@@ -105,27 +105,30 @@ def _taken(values: Tensor, cells: Tensor) -> Tensor:
     return values.gather(2, cells[:, None].expand(-1, values.shape[1], -1))
 
 
-EVIDENCE: Final = 12
+EVIDENCE: Final = 28
 """How many values speak for a number of things that sound."""
 
 
-def evidence(found: Explanation) -> Tensor:
-    """What speaks for nothing, one or two things that sound, shape (B, 12).
+def evidence(found: Explanation, heard: Tensor) -> Tensor:
+    """What speaks for nothing, one or two things that sound, shape (B, 28).
 
-    How well one thing alone explains the sound, what a second one adds, how well each fits the moments that are its
-    own, how many those are, how far each is ahead of the other at best, and how all cells fit.
+    How well the moments fit whatever fits them best, the two things together, each of them, and the second rather than
+    the first; how well the whole sound fits each cell; how alike the moments sound, and how unlike any sound.
+
+    Args:
+        found: Two things or more.
+        heard: Embeddings of the sound's moments, shape (B, N, C).
     """
     first, second = found.own[:, 0], found.own[:, 1]
-    alone = found.fits.mean(1).amax(1)
-    together = torch.maximum(first, second).mean(1)
-    shares = found.owners.mean(2)
-    by_own = (found.owners[:, :2] * found.own[:, :2]).sum(2) / found.owners[:, :2].sum(2).clamp_min(0.1)
-    ahead = second - first
-    return torch.stack(
-        [
-            *(alone, together - alone, by_own[:, 0], by_own[:, 1], shares[:, 1]),
-            *(ahead.amax(1), -ahead.amin(1), first.amax(1), second.amax(1), second.mean(1)),
-            *(found.fits.mean((1, 2)), found.fits.amax(2).mean(1)),
-        ],
-        dim=1,
-    )
+    moments = (found.fits.amax(2), torch.maximum(first, second), first, second, second - first)
+    directions = F.normalize(heard, dim=2)
+    alike = (directions @ directions.transpose(1, 2)).flatten(1)
+    described = [*map(_described, moments), _described(found.fits.mean(1)), _described(alike)[:, :3]]
+    return torch.cat([*described, heard.norm(dim=2).mean(1, keepdim=True)], dim=1)
+
+
+def _described(values: Tensor) -> Tensor:
+    """Mean, spread, least and greatest of values (B, N), shape (B, 4)."""
+    mean = values.mean(1)
+    spread = (values - mean[:, None]).square().mean(1).sqrt()
+    return torch.stack([mean, spread, values.amin(1), values.amax(1)], dim=1)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _VISUAL: Final = MobileNetV2.channels
 _DIMMING: Final = 16.0  # a cell that fits by 0.1 less than the best is dimmed to exp(-1.6)
+_LIKE: Final = 0.25  # power of how much a cell looks like the source
+_THING: Final = 1.5  # power of how surely a cell shows a thing; these and the softness of things: chosen on val
 _WHOSE: Final = 0.1  # softness of whose a cell is: cosine between features of cells
 _CONTRAST, _PRESENCE, _BIAS = 30.0, 30.0, -8.0  # where the scales of stage 1's scores begin
 _GRID_PX: Final = 4  # side of a cell of sharpened maps
@@ -119,7 +121,7 @@ class WideSCAV(Network):
         """The maps of two sources, or of one without a stage 2."""
         if self.config.explain:
             found = explain(seen[:, :_VISUAL], heard, SOURCES)
-            return Localisation(self.light(seen, found), self.sure(found), _voices(found, heard))
+            return Localisation(self.light(seen, found), self.sure(found, heard), _voices(found, heard))
         similarity = self.stage_one_map(seen, heard)[:, None]
         return Localisation(similarity, self.presence(similarity).flatten(2).amax(2), heard.mean(1, keepdim=True))
 
@@ -129,22 +131,22 @@ class WideSCAV(Network):
         A cell is lit as well as it fits the moments that are the source's, as far as it looks like the source, and
         rather than like another, and as surely as it shows a thing at all.
         """
-        things: Tensor = self.shape(seen).sigmoid()
+        things: Tensor = self.shape(seen).sigmoid().pow(_THING)
         fits = found.maps
         whose = (found.likeness / _WHOSE).softmax(1)
-        like = found.likeness.clamp_min(0).sqrt()
+        like = found.likeness.clamp_min(0).pow(_LIKE)
         lit = whose * like * torch.exp(_DIMMING * (fits - fits.amax(2, keepdim=True)))
         maps = lit.reshape(*lit.shape[:2], *seen.shape[-2:])
         return F.interpolate(maps, size=things.shape[-2:], mode="bilinear", align_corners=False) * things
 
-    def odds(self, found: Explanation) -> Tensor:
+    def odds(self, found: Explanation, heard: Tensor) -> Tensor:
         """Logits of nothing, one or two things that sound, shape (B, 3)."""
-        logits: Tensor = self.count(evidence(found))
+        logits: Tensor = self.count(evidence(found, heard))
         return logits
 
-    def sure(self, found: Explanation) -> Tensor:
+    def sure(self, found: Explanation, heard: Tensor) -> Tensor:
         """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""
-        nothing, _, two = self.odds(found).softmax(1).unbind(1)
+        nothing, _, two = self.odds(found, heard).softmax(1).unbind(1)
         return torch.stack([1 - nothing, two], dim=1)
 
     def presence(self, similarity: Tensor) -> Tensor:
@@ -159,7 +161,7 @@ class WideSCAV(Network):
             return self.answer(seen, heard).of(sources or self.sources)
         features = seen[:, :_VISUAL]
         found = explain(features, heard, sources)
-        sure = self.sure(explain(features, heard, SOURCES))
+        sure = self.sure(explain(features, heard, SOURCES), heard)
         gains = found.gains()
         rest = (gains[:, SOURCES:] / gains[:, 1:SOURCES].clamp_min(1e-6)).clamp(0, 1)
         return Localisation(

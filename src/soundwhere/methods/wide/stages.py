@@ -171,8 +171,9 @@ class Counting(nn.Module):
         counts = torch.randint(SOURCES + 1, (len(batch),), generator=generator)
         with torch.no_grad():
             sound = self._sound(batch.solos, counts, generator)
-            found = explain(network.visual_features(network.seen(batch)), network.hear(sound), SOURCES)
-        odds = network.odds(found)
+            heard = network.hear(sound)
+            found = explain(network.visual_features(network.seen(batch)), heard, SOURCES)
+        odds = network.odds(found, heard)
         truth = counts.to(odds.device)
         return {
             "loss": F.cross_entropy(odds, truth),
