@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 _VISUAL: Final = MobileNetV2.channels
 _DIMMING: Final = 16.0  # a cell that fits by 0.1 less than the best is dimmed to exp(-1.6)
 _LIKE: Final = 0.25  # power of how much a cell looks like the source
-_THING: Final = 1.5  # power of how surely a cell shows a thing; these and the softness of things: chosen on val
+_THING: Final = 1.5  # power of how surely a cell shows a thing; this and the others: chosen on val
+_AROUND: Final = 15  # cells of a shape, 120 pixels, among which the surest is looked for
+_LEAST: Final = 0.1  # where no cell around is surer than this, nothing is made surer
 _WHOSE: Final = 0.1  # softness of whose a cell is: cosine between features of cells
 _CONTRAST, _PRESENCE, _BIAS = 30.0, 30.0, -8.0  # where the scales of stage 1's scores begin
 _GRID_PX: Final = 4  # side of a cell of sharpened maps
@@ -129,9 +131,12 @@ class WideSCAV(Network):
         """Maps of K sources, shape (B, K, 4h, 4w), in [0, 1].
 
         A cell is lit as well as it fits the moments that are the source's, as far as it looks like the source, and
-        rather than like another, and as surely as it shows a thing at all.
+        rather than like another, and as surely as it shows a thing, beside the surest of the cells around it: things
+        are told from what surrounds them, and none is dimmed because another is easier to see.
         """
-        things: Tensor = self.shape(seen).sigmoid().pow(_THING)
+        sure: Tensor = self.shape(seen).sigmoid()
+        around = F.max_pool2d(sure, _AROUND, stride=1, padding=_AROUND // 2)
+        things = (sure / around.clamp_min(_LEAST)).pow(_THING)
         fits = found.maps
         whose = (found.likeness / _WHOSE).softmax(1)
         like = found.likeness.clamp_min(0).pow(_LIKE)
