@@ -1,4 +1,4 @@
-"""The scripts of examples/cluster/, run by the real thing: a Slurm of its own (two nodes) in a temporary folder, and ray."""
+"""The scripts of examples/cluster/, run by the real thing: a Slurm with two nodes in a temporary folder, and ray."""
 
 from __future__ import annotations
 
@@ -112,7 +112,12 @@ def slurm(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str])
     places = {"key-file": key} | {f"{name}-file": folder / f"munge.{name}" for name in ("pid", "log", "seed")}
     places["socket"] = folder / "munge.socket"
     munge = ["--foreground", "--force", *(f"--{name}={place}" for name, place in places.items())]
-    commands = [["munged", *munge], ["slurmctld", "-D", "-i"], ["slurmd", "-D", "-N", "n1"], ["slurmd", "-D", "-N", "n2"]]
+    commands = [
+        ["munged", *munge],
+        ["slurmctld", "-D", "-i"],
+        ["slurmd", "-D", "-N", "n1"],
+        ["slurmd", "-D", "-N", "n2"],
+    ]
     daemons: list[subprocess.Popen[bytes]] = []
     try:
         deadline = time.monotonic() + 60
@@ -192,7 +197,7 @@ def test_slurm_trains_is_preempted_and_goes_on(slurm: dict[str, str], shards: Pa
     while not (run / "metrics.jsonl").exists() or len((run / "metrics.jsonl").read_text().splitlines()) < 3:
         assert time.monotonic() < deadline, finished(settings, job, log)
         time.sleep(0.2)
-    urgent, _ = submit(settings, tmp_path, "--partition=urgent", "--nodes=2", "--wrap=sleep 1")  # Slurm makes room for it
+    urgent, _ = submit(settings, tmp_path, "--partition=urgent", "--nodes=2", "--wrap=sleep 1")  # gets the room
     while not (run / "latest.safetensors").exists():
         assert time.monotonic() < deadline
         time.sleep(0.2)
