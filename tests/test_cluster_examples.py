@@ -1,4 +1,4 @@
-"""The scripts of examples/cluster/, run by the real thing: a Slurm of its own in a temporary folder, and ray."""
+"""The scripts of examples/cluster/, run by the real thing: a Slurm with two nodes in a temporary folder, and ray."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
-AuthType=auth/none
-CredType=cred/none
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
 SlurmUser=root
 SlurmdUser=root
 ProctrackType=proctrack/linuxproc
@@ -55,14 +56,18 @@ MpiDefault=none
 SwitchType=switch/none
 ReturnToService=2
 KillWait=60
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1 State=UNKNOWN
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2
 """
 
 
@@ -90,27 +95,40 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The environment of a Slurm with one node, started here."""
+    """The environment of a Slurm with two nodes of one processor each, and a munge, started here."""
     path = environment["PATH"]
-    programs = [shutil.which(name, path=path) for name in ("slurmctld", "slurmd", "sbatch")]
-    if not all(programs) or os.geteuid() != 0:
-        pytest.skip("needs Slurm (Debian: slurm-wlm), and root to start it")
+    programs = {name: shutil.which(name, path=path) for name in ("munged", "slurmctld", "slurmd", "sbatch")}
+    if not all(programs.values()) or os.geteuid() != 0:
+        pytest.skip("needs Slurm and munge (Debian: slurm-wlm, munge), and root to start them")
     folder = tmp_path_factory.mktemp("slurm")
     (folder / "state").mkdir()
+    key = folder / "munge.key"
+    key.touch(0o600)
+    key.write_bytes(secrets.token_bytes(128))
     configuration = folder / "slurm.conf"
     host = socket.gethostname().split(".")[0]
-    configuration.write_text(CONFIGURATION.format(folder=folder, host=host, ports=free_ports(2)))
+    configuration.write_text(CONFIGURATION.format(folder=folder, host=host, ports=free_ports(3)))
     settings = {**environment, "SLURM_CONF": str(configuration)}
-    quiet = {"env": settings, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    daemons = [
-        subprocess.Popen([programs[0], "-D", "-i"], **quiet),  # type: ignore[call-overload]
-        subprocess.Popen([programs[1], "-D", "-N", "n1"], **quiet),  # type: ignore[call-overload]
+    places = {"key-file": key} | {f"{name}-file": folder / f"munge.{name}" for name in ("pid", "log", "seed")}
+    places["socket"] = folder / "munge.socket"
+    munge = ["--foreground", "--force", *(f"--{name}={place}" for name, place in places.items())]
+    commands = [
+        ["munged", *munge],
+        ["slurmctld", "-D", "-i"],
+        ["slurmd", "-D", "-N", "n1"],
+        ["slurmd", "-D", "-N", "n2"],
     ]
+    daemons: list[subprocess.Popen[bytes]] = []
     try:
         deadline = time.monotonic() + 60
-        while "idle" not in call(settings, "sinfo", "-h", "-o", "%T"):
+        for name, *flags in commands:
+            quiet = subprocess.DEVNULL
+            daemons.append(subprocess.Popen([str(programs[name]), *flags], env=settings, stdout=quiet, stderr=quiet))
+            while not places["socket"].exists() and time.monotonic() < deadline:  # the others ask munge at once
+                time.sleep(0.1)
+        while call(settings, "sinfo", "-h", "-N", "-p", "all", "-o", "%T").split() != ["idle", "idle"]:
             if time.monotonic() > deadline or any(daemon.poll() is not None for daemon in daemons):
-                logs = "\n".join(log.read_text()[-1500:] for log in folder.glob("*.log"))
+                logs = "\n".join(log.read_text()[-1500:] for log in folder.glob("*log"))
                 pytest.skip(f"Slurm does not start here: {logs}")
             time.sleep(0.5)
         yield settings
@@ -174,23 +192,25 @@ def test_slurm_trains_is_preempted_and_goes_on(slurm: dict[str, str], shards: Pa
     run = tmp_path / "run"
     settings = slurm | {"HEAD_ADDRESS": "127.0.0.1", "PORT": str(free_ports(1)[0])}
     what = (SCRIPTS / "train.sbatch", *FLAGS.split(), "--root", shards, "--out", run)
-    job, log = submit(settings, tmp_path, "--nodes=1", *what)
+    job, log = submit(settings, tmp_path, "--nodes=2", *what)
     deadline = time.monotonic() + 400
     while not (run / "metrics.jsonl").exists() or len((run / "metrics.jsonl").read_text().splitlines()) < 3:
         assert time.monotonic() < deadline, finished(settings, job, log)
         time.sleep(0.2)
-    call(settings, "scontrol", "requeue", job)  # as preemption does
+    urgent, _ = submit(settings, tmp_path, "--partition=urgent", "--nodes=2", "--wrap=sleep 1")  # gets the room
     while not (run / "latest.safetensors").exists():
         assert time.monotonic() < deadline
         time.sleep(0.2)
     saved = read_progress(run / "latest.safetensors")[1]
     assert saved.stage == "one"
     assert saved.step >= 3
+    finished(settings, urgent, log)
     call(settings, "scontrol", "release", job)
     call(settings, "scontrol", "update", f"JobId={job}", "StartTime=now")
     said = finished(settings, job, log)
     place = read_progress(run / "latest.safetensors")[1]
     assert (place.stage, place.step) == ("two", 1), said
+    assert "PREEMPTION" in said
 
 
 def test_the_ray_job_prepares_a_set(environment: dict[str, str], films: Path, tmp_path: Path) -> None:

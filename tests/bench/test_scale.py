@@ -50,13 +50,17 @@ def test_the_page_is_filled_from_figures(tmp_path: Path, capsys: pytest.CaptureF
     page.write_text(PAGE.read_text())
     assert run(["bench", "scale", "--figures", str(tmp_path), "--page", str(page)]) == 2
     assert "holds no figures" in capsys.readouterr().err
-    (tmp_path / "prepare.json").write_text(json.dumps({"prepared": 4.0, "workers": 2, "clip_bytes": 500_000}))
-    (tmp_path / "feed.json").write_text(json.dumps({"shards": 100.0}))
+    made = {"prepared": 4.0, "workers": 2, "clip_bytes": 500_000, "ratio": 0.9, "memory_mb": {"6": 75.2, "24": 78.0}}
+    (tmp_path / "prepare.json").write_text(json.dumps(made))
+    (tmp_path / "feed.json").write_text(json.dumps({"shards": 100.0, "ratio": 12.34, "share_of_read": 0.0048}))
     assert run(["bench", "scale", "--figures", str(tmp_path), "--page", str(page)]) == 0
     text = page.read_text()
-    assert "| VGGSound | 2e+05 | 28 | 0.10 TB | 373 |" in text
+    assert "| VGGSound | 200 000 | 28 | 0.10 TB | 373 |" in text
+    assert "| most memory of a worker | 75 MB after 6 clips, 78 MB after 24 clips |" in text
+    assert "| fed from shards, against a plain read of the same bytes | 0.48% |" in text
+    assert "| `index.bin`, mapped | 48 | 0.01 GB | 4.80 GB |" in text
     assert "| 8 | 4000 | 2000 | 40 | 100 |" in text
-    assert fill_page(text, RATES) == text  # once more changes nothing
+    assert fill_page(text, Rates.read(tmp_path)) == text  # once more changes nothing
 
 
 def test_the_page_holds_what_was_measured() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from soundwhere.errors import MediaError, OutputError
 from soundwhere.media.audio import (
+    _Run,
     centre_clip,
     read_audio,
     scale_to_rms,
@@ -164,6 +165,34 @@ def test_a_part_of_a_matroska_file_is_right_to_its_millisecond(tmp_path):
     sound = bumps(6.0, 48_000, times=(4.0,))[None].astype(np.float32)
     path = write_sound(tmp_path / "a.mkv", sound, 48_000, "libopus", "flt", "mono")
     assert abs(np.argmax(read_audio(path, 3.2, 5.0)) / RATE + 3.2 - 4.0) < 0.0015
+
+
+@pytest.mark.parametrize("size", [64, 1024, 5000])
+def test_the_size_of_frames_does_not_matter_nor_does_a_change_of_form(tmp_path, size):
+    """Frames of any size, in the middle from packed stereo integers to planar mono floats, against one frame."""
+    rate, total = 44_100, 60_000
+    tone = (np.sin(np.arange(total) / 9) * 20_000).astype(np.int16)
+    cut = size * (total // size // 2)
+
+    def frame(start, stop, floats):
+        part = tone[None, start:stop]
+        data = (part / 32_768).astype(np.float32) if floats else part.repeat(2, axis=1)
+        made = av.AudioFrame.from_ndarray(
+            data, format="fltp" if floats else "s16", layout="mono" if floats else "stereo"
+        )
+        made.sample_rate = rate
+        return made
+
+    def resampled(frames):
+        run = _Run(0.013, rate, RATE, 1)
+        blocks = [*(block for frame in frames for block in run.add(frame)), *run.end()]
+        ends = np.cumsum([block.shape[1] for _, block in blocks])
+        np.testing.assert_array_equal(np.diff([index for index, _ in blocks]), np.diff([0, *ends[:-1]]))
+        return np.concatenate([block for _, block in blocks], axis=1)
+
+    whole = resampled([frame(0, total, floats=True)])
+    parts = [frame(at, min(at + size, total), floats=at >= cut) for at in range(0, total, size)]
+    np.testing.assert_array_equal(resampled(parts), whole)
 
 
 def test_stereo_stays_stereo_on_request(tmp_path):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from soundwhere.data.shard_index import RECORD
 from soundwhere.errors import DataError
 from soundwhere.files import parse_json
 
@@ -19,6 +20,11 @@ SHARD_BYTES: Final = 256 << 20
 GPUS: Final = (1, 8, 64)
 SCENES_PER_GPU: Final = 250  # a second: an assumption to be replaced by the reader's own, not a measurement
 CLIPS_PER_SCENE: Final = 2
+GROWING: Final = (  # in bytes a clip: what a process holds, or maps
+    ("where each line of `clips.csv` begins, in the driver of a preparation", 8),
+    ("`index.bin`, mapped", RECORD.itemsize),
+    ("the order of an epoch, in every process that draws scenes", 8),
+)
 _BLOCK: Final = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -30,11 +36,13 @@ class Rates:
         prepared: Clips a second of one worker.
         clip_bytes: Of a prepared clip.
         fed: Clips a second that one process takes out of shards.
+        ratios: What was measured against what, and the result in words.
     """
 
     prepared: float
     clip_bytes: float
     fed: float
+    ratios: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Rates:
@@ -45,10 +53,20 @@ class Rates:
         """
         try:
             made, fed = (parse_json((folder / name).read_bytes()) for name in ("prepare.json", "feed.json"))
-            return cls(made["prepared"] / made["workers"], made["clip_bytes"], fed["shards"])
+            return cls(made["prepared"] / made["workers"], made["clip_bytes"], fed["shards"], _ratios(made, fed))
         except (OSError, ValueError, KeyError, TypeError) as error:
             remedy = "Measure with `soundwhere bench prepare --json` and `bench feed --json`."
             raise DataError(f"{folder} holds no figures: {error}.", remedy) from error
+
+
+def _ratios(made: dict[str, Any], fed: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    memory = ", ".join(f"{megabytes:.0f} MB after {clips} clips" for clips, megabytes in made["memory_mb"].items())
+    return (
+        ("prepared by two workers, against two plain loops that decode", f"{made['ratio']:.2f}"),
+        ("most memory of a worker", memory),
+        ("fed from shards, against the same clips as videos", f"{fed['ratio']:.1f}"),
+        ("fed from shards, against a plain read of the same bytes", f"{fed['share_of_read']:.2%}"),
+    )
 
 
 def preparing(rates: Rates, clips: int) -> dict[str, float]:
@@ -80,8 +98,22 @@ def feeding(
 
 def fill_page(text: str, rates: Rates) -> str:
     """Put the tables of a page's marked blocks in: `<!-- figures: preparing -->` up to `<!-- end -->`."""
-    tables = {"preparing": "\n".join(_preparing(rates)), "feeding": "\n".join(_feeding(rates))}
+    makers = {"measured": _measured, "preparing": _preparing, "feeding": _feeding, "growing": _growing}
+    tables = {name: "\n".join(make(rates)) for name, make in makers.items()}
     return _BLOCK.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", text)
+
+
+def _measured(rates: Rates) -> Iterator[str]:
+    yield from _head(["measured in one run", "result"])
+    yield from map(_row, rates.ratios)
+
+
+def _growing(rates: Rates) -> Iterator[str]:
+    yield from _head(["what grows with the list", "bytes a clip", "VGGSound", "internet"])
+    for name, size in GROWING:
+        yield _row([name, size, *(f"{size * clips / 1e9:.2f} GB" for clips in (VGGSOUND_CLIPS, INTERNET_CLIPS))])
+    shards = [f"{2 * preparing(rates, clips)['shards']:.0f}" for clips in (VGGSOUND_CLIPS, INTERNET_CLIPS)]
+    yield _row(["files in one folder (a tar and its index each)", "", *shards])
 
 
 def _preparing(rates: Rates) -> Iterator[str]:
@@ -89,7 +121,7 @@ def _preparing(rates: Rates) -> Iterator[str]:
     for name, clips in (("VGGSound", VGGSOUND_CLIPS), ("internet", INTERNET_CLIPS)):
         found = preparing(rates, clips)
         size = f"{found['bytes'] / 1e12:.2f} TB"
-        yield _row([name, f"{clips:.0e}", f"{found['core_hours']:.0f}", size, f"{found['shards']:.0f}"])
+        yield _row([name, f"{clips:_}".replace("_", " "), f"{found['core_hours']:.0f}", size, f"{found['shards']:.0f}"])
 
 
 def _feeding(rates: Rates) -> Iterator[str]:

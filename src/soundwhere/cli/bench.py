@@ -236,12 +236,12 @@ def _shards(options: Prepare) -> None:
             figures = fed.to_dict()
             print(f"one process, {fed.clips} clips of {options.seconds:g} s; clips/s:")
             print(f"  out of shards{fed.shards:14.1f}\n  as videos{fed.videos:18.1f}")
-            print(f"{fed.ratio:.1f} times faster; {fed.share_of_read:.2f} of a plain read ({fed.read_mb:.0f} MB/s)")
+            print(f"{fed.ratio:.1f} times faster; {fed.share_of_read:.2%} of a plain read ({fed.read_mb:.0f} MB/s)")
         else:
             found = bench_prepare(Path(made), options.clips, options.rounds, options.seconds)
             figures = found.to_dict()
             print(f"{WORKERS} processes, videos of {options.seconds:g} s, 640 x 360; clips/s:")
-            print(f"  prepared{found.prepared:12.2f}\n  decoded, plainly{found.decoded:4.2f}")
+            print(f"  prepared{found.prepared:16.2f}\n  decoded, plainly{found.decoded:8.2f}")
             print(f"{found.ratio:.2f} of the plain loops; {found.clip_bytes / 1e3:.0f} kB a clip")
             for clips, megabytes in found.memory_mb.items():
                 print(f"  after {clips} clips a worker has had at most {megabytes:.0f} MB")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _JUMP_S = 0.015  # less is the jitter of rounded time stamps; a lost packet is longer
 _SILENT_RMS = 1e-5  # -100 dB: below the smallest step of 16-bit sound
 _SILENCE_SAMPLES = 1 << 16  # silence is written in pieces of this size, so that a long gap needs little memory
+_FRAMES_TOGETHER = 16  # that are resampled at once: a third of a second of AAC
 _INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "wav"}  # formats whose time stamps stay exact after a jump
 
 
@@ -164,23 +165,21 @@ def _resampled(
         frame = cast("AudioFrame", frame)
         if not media.is_audible(frame.sample_rate):
             continue
-        samples = _samples(frame, channels)
         expected_s = run.end_s if run else 0.0
         time_s = expected_s if frame.time is None else frame.time - zero_s
         if run is None or run.source_hz != frame.sample_rate or abs(time_s - expected_s) > _JUMP_S:
             if run is not None:
-                yield run.resample(None)
+                yield from run.end()
             run = _Run(time_s, frame.sample_rate, rate_hz, channels)
-            samples = np.pad(samples, ((0, 0), (run.lead, 0)))
-        yield run.resample(samples)
+        yield from run.add(frame)
     if run is not None:
-        yield run.resample(None)
+        yield from run.end()
 
 
 class _Run:
-    """A stretch of sound without a gap, resampled as one.
+    """A stretch of sound without a gap, resampled as one, many frames at a time: calls cost more than samples.
 
-    It begins with `lead` samples of silence, at a moment at which the samples of both rates coincide, so that the
+    It begins with some samples of silence, at a moment at which the samples of both rates coincide, so that the
     result does not depend on where reading started.
     """
 
@@ -188,23 +187,40 @@ class _Run:
         step = source_hz // math.gcd(source_hz, target_hz)
         start = round(start_s * source_hz)
         self.source_hz = source_hz
-        self.lead = start % step
-        self._read = start - self.lead  # in samples of the source
-        self._written = self._read * target_hz // source_hz  # in samples of the target
-        self._layout = "mono" if channels == 1 else "stereo"
+        self._lead = start % step
+        self._read = start  # in samples of the source
+        self._written = (start - self._lead) * target_hz // source_hz  # in samples of the target
+        self._channels, self._layout = channels, "mono" if channels == 1 else "stereo"
         self._resampler = av.AudioResampler(format="fltp", layout=self._layout, rate=target_hz)
         self._nothing: Channels = np.zeros((channels, 0), np.float32)
+        self._waiting: list[AudioFrame] = []
 
     @property
     def end_s(self) -> float:
         """Time at which the next sample is expected."""
         return self._read / self.source_hz
 
-    def resample(self, samples: Channels | None) -> tuple[int, Channels]:
-        """Resample the samples that follow, or with None what is left; returns their index and themselves."""
+    def add(self, frame: AudioFrame) -> Iterator[tuple[int, Channels]]:
+        """Take the frame that follows; yields what is resampled by now, and its index."""
+        if self._waiting and (len(self._waiting) == _FRAMES_TOGETHER or _form(self._waiting[0]) != _form(frame)):
+            yield self._resample(self._joined())
+        self._waiting.append(frame)
+        self._read += frame.samples
+
+    def end(self) -> Iterator[tuple[int, Channels]]:
+        """What is left, and its index."""
+        yield self._resample(self._joined())
+        yield self._resample(None)
+
+    def _joined(self) -> Channels:
+        """The samples that wait, after the silence if they are the first."""
+        samples = np.pad(_samples(self._waiting, self._channels), ((0, 0), (self._lead, 0)))
+        self._waiting, self._lead = [], 0
+        return samples
+
+    def _resample(self, samples: Channels | None) -> tuple[int, Channels]:
         frame = None
         if samples is not None:
-            self._read += samples.shape[1]
             frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples), format="fltp", layout=self._layout)
             frame.sample_rate = self.source_hz
         pieces = [piece.to_ndarray() for piece in self._resampler.resample(frame) if piece is not None]
@@ -214,11 +230,16 @@ class _Run:
         return index, block
 
 
-def _samples(frame: AudioFrame, channels: int) -> Channels:
-    """A frame's samples in [-1, 1], shape (channels, n); what is not finite becomes silence."""
-    data = frame.to_ndarray()
-    if not frame.format.is_planar:
-        data = data.reshape(-1, frame.layout.nb_channels).T
+def _form(frame: AudioFrame) -> tuple[str, int]:
+    """How a frame holds its samples."""
+    return frame.format.name, frame.layout.nb_channels
+
+
+def _samples(frames: list[AudioFrame], channels: int) -> Channels:
+    """The samples of frames of one form in [-1, 1], shape (channels, n); what is not finite becomes silence."""
+    data = np.concatenate([frame.to_ndarray() for frame in frames], axis=1)
+    if not frames[0].format.is_planar:
+        data = data.reshape(-1, frames[0].layout.nb_channels).T
     samples: Channels = data.astype(np.float32)
     if data.dtype == np.uint8:
         samples -= 128

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import warnings
+from array import array
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -152,7 +153,7 @@ def _write(
 ) -> None:
     """List the clips, estimate how many make a shard, and write both files."""
     fingerprint = listing.fingerprint()
-    places: list[int] = []  # every clip's, in bytes
+    places = array("Q")  # every clip's, in bytes
     labels: set[str] = set()
     with atomic_path(folder / CLIPS) as temporary:
         with temporary.open("w", encoding="utf-8", newline="", errors="surrogateescape") as file:
@@ -185,7 +186,7 @@ def _write(
         "clips_sha256": digest,
         "clips_bytes": size,
         "versions": versions(),
-        "starts": places[::clips_per_shard],
+        "starts": places[::clips_per_shard].tolist(),
     }
     write_json(folder / MANIFEST, manifest)
 
@@ -204,7 +205,7 @@ def tar_bytes(members: Sequence[tuple[str, bytes]]) -> int:
     return sum(_TAR_BLOCK + -(-len(data) // _TAR_BLOCK) * _TAR_BLOCK for _, data in members)
 
 
-def _clip_bytes(clips: Path, places: list[int], listing: Listing, recipe: Recipe, encode: Encode | None) -> int:
+def _clip_bytes(clips: Path, places: Sequence[int], listing: Listing, recipe: Recipe, encode: Encode | None) -> int:
     """About how large a clip is: the mean of a sample, of those in it that can be prepared."""
     sizes = []
     with clips.open(encoding="utf-8", newline="", errors="surrogateescape") as file:

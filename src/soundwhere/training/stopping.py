@@ -1,6 +1,7 @@
 """SIGTERM is a request: the step under way ends, a checkpoint is written, then the run ends.
 
-Clusters send it before they take a machine away. A second one ends the run at once, as Ctrl-C does.
+Clusters send it before they take a machine away, and often several: Slurm one to every process, srun and torchrun one
+each to those they started. More of them change nothing, or a checkpoint would be lost. Ctrl-C ends a run at once.
 """
 
 from __future__ import annotations
@@ -38,6 +39,5 @@ class StopRequest:
         if self._came and kind is None:
             raise KeyboardInterrupt
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._came = True
-        signal.signal(number, self._before)
