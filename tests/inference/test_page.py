@@ -21,7 +21,7 @@ from soundwhere.inference.footage import Footage
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.page import write_page
 from soundwhere.inference.player import player_data, waveform
-from soundwhere.inference.writers import drawn_maps
+from soundwhere.inference.overlays import drawn_heat
 from soundwhere.media.audio import read_audio
 from soundwhere.media.draw import overlay
 from soundwhere.media.video import probe, read_frames
@@ -199,7 +199,7 @@ def test_it_is_blended_as_the_video_is(shown: Page, result: Result) -> None:
             [time_s, width, height],
         )
         ours = np.asarray(Image.open(io.BytesIO(base64.b64decode(address.split(",")[1]))).convert("RGB")).astype(int)
-        theirs = overlay(plain, drawn_maps(result, time_s)).astype(int)
+        theirs = overlay(plain, *drawn_heat(result, time_s)).astype(int)
         assert np.abs(theirs - plain).max() > 20  # there is heat at all
         assert np.abs(ours - theirs).max() <= 6
         assert np.abs(ours - theirs).mean() < 0.7

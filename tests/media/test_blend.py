@@ -10,7 +10,7 @@ from av.video.reformatter import ColorRange, Colorspace
 from soundwhere.inference.geometry import upsample
 from soundwhere.media.blend import HeatBlender
 from soundwhere.media.draw import overlay
-from soundwhere.media.video import as_planes
+from soundwhere.media.planes import as_planes
 
 
 def picture(height: int, width: int, seed: int = 0) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 `soundwhere bench command` starts it as a process of its own. CPU seconds go to the part whose function a thread is in,
 imports within it excepted. What other threads of libraries compute (decoders, encoders) belongs to no function: it is
-what remains of a phase.
+what remains.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PARTS = {
     "soundwhere.inference.localiser": {"load": "open", "Localiser._hear": "network", "Localiser._forward": "network"},
     "soundwhere.inference.graphs": {"_weights": "open", "_opened": "open"},
-    "soundwhere.inference.writers": {"_drawn": "draw"},
+    "soundwhere.inference.overlays": {"_drawn": "draw"},
 }
 _START = time.monotonic(), time.process_time()
 
@@ -73,7 +73,6 @@ def _import(name: str, *rest: Any, **keywords: Any) -> Any:
                 _replace(sys.modules[place], path, partial(_timed, part))
             if place.endswith("localiser"):
                 _replace(sys.modules[place], "Localiser._answers", _answers)
-                _replace(sys.modules[place], "Localiser.localise_footage", partial(_then, "localised"))
     return module
 
 
@@ -83,15 +82,6 @@ def _replace(owner: Any, path: str, change: Callable[[Any], Any]) -> None:
         owner = getattr(owner, each)
     if hasattr(owner, name):
         setattr(owner, name, change(getattr(owner, name)))
-
-
-def _then(phase: str, work: Callable[..., Any]) -> Callable[..., Any]:
-    def noted(*args: Any, **keywords: Any) -> Any:
-        found = work(*args, **keywords)
-        _reached(phase)
-        return found
-
-    return noted
 
 
 def _answers(work: Callable[..., Any]) -> Callable[..., Iterator[Any]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CLOCKED: Final = Path(__file__).with_name("clocked.py")
-PARTS: Final = ("import", "open", "network", "decode", "draw", "write")
+PARTS: Final = ("import", "open", "network", "draw", "media")
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class CommandTime:
         wall_s: Seconds from its start to its end.
         cpu_s: Seconds of all its threads, the system's included.
         first_s: Seconds until the first analysed frame was answered.
-        parts_s: CPU seconds by part: `decode` is what localising took besides the others (decoding, shrinking, sound),
-            `write` what came after it besides drawing (decoding again, encoding); the rest is starting up.
+        parts_s: CPU seconds by part; `media` is what remains: decoding, shrinking, sound, encoding, the page.
     """
 
     wall_s: float
@@ -69,10 +68,7 @@ def time_command(arguments: Sequence[str], environment: Mapping[str, str] | None
         wall_s, cpu_s = run_process(["-P", str(CLOCKED), str(clocks), *arguments], environment)
         said = json.loads(clocks.read_text(encoding="utf-8"))
     phases, parts = said["phases"], said["parts"]
-    localised_s, done_s = phases["localised"][1], phases["done"][1]
-    known = sum(parts.get(part, 0.0) for part in ("import", "open", "network"))
-    parts["decode"] = max(0.0, localised_s - known)
-    parts["write"] = max(0.0, done_s - localised_s - parts.get("draw", 0.0))
+    parts["media"] = max(0.0, phases["done"][1] - sum(parts.get(part, 0.0) for part in PARTS[:-1]))
     return CommandTime(wall_s, cpu_s, phases["first answer"][0], {part: parts.get(part, 0.0) for part in PARTS})
 
 
@@ -111,4 +107,4 @@ def bench_command(
                 best = min(runs, key=lambda run: run.cpu_s)
                 figures = (best.wall_s, best.first_s, best.cpu_s, *best.parts_s.values())
                 print(f"{f'{name}, {what}':<20}" + "".join(f"{figure:>9.2f}" for figure in figures), flush=True)
-    print("wall: start to end; first: start to first answer; the others are CPU seconds, of which the rest is start-up")
+    print("wall: start to end; first: start to first answer; the others are CPU seconds; media: decode, shrink, encode")

@@ -37,7 +37,7 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.networks import load_network
-    from soundwhere.inference.writers import write_overlay
+    from soundwhere.inference.writers import localise_into, write_formats
 
     model = _model(name)
     with TemporaryDirectory() as folder:
@@ -78,8 +78,9 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
             speed = f"{part.flop / part.seconds / 1e9:>8.1f} Gflop/s{part.flop / part.seconds / peak:>7.0%}"
             print(f"  {part.name:<32}{part.seconds:>8.2f} s{speed if part.flop else ''}")
         start = time.perf_counter()
-        result = localiser.localise(clip)
-        write_overlay(result, Path(folder) / "overlay.mp4")
+        (Path(folder) / "out").mkdir()
+        result = localise_into(localiser, footage, Path(folder) / "out", ("mp4",))
+        write_formats(result, Path(folder) / "out", ("mp4",))
         passed_s, length_s = time.perf_counter() - start, footage.end_s - footage.start_s
         print(f"\nlocalised and overlay written in {passed_s:.1f} s: {length_s / passed_s:.2f} times real time")
 

@@ -19,7 +19,7 @@ from soundwhere.data.synthetic import World
 from soundwhere.errors import MediaError
 from soundwhere.inference.ahead import spread
 from soundwhere.inference.chunks import chunks
-from soundwhere.inference.writers import drawn_maps
+from soundwhere.inference.overlays import drawn_heat
 from soundwhere.media.audio import read_audio, window
 from soundwhere.media.blend import HeatBlender
 from soundwhere.media.image import network_size, normalise, resize
@@ -143,7 +143,8 @@ def time_parts(localiser: Localiser, reference: Network, result: Result, target:
 
     heard: list[Sequence[Any]] = []
     windows = 0
-    with closing(chunks(footage, result.fps, result.settings.hop_s, localiser.batch, size, localiser.workers)) as read:
+    frames = footage.undeveloped(result.fps)
+    with closing(chunks(footage, frames, result.settings.hop_s, localiser.batch, size, localiser.workers)) as read:
         while some := timed("decode", islice(read, _AT_ONCE)):
             sounds = [chunk.sounds for chunk in some if chunk.sounds]
             windows += sum(map(len, sounds))
@@ -165,7 +166,7 @@ def _time_overlay(result: Result, target: Path) -> list[PartTime]:
         times = [time.perf_counter()]
         for time_s, frame in footage.planes(fps):
             times.append(time.perf_counter())
-            drawn = blender.blend(frame, drawn_maps(result, time_s))
+            drawn = blender.blend(frame, *drawn_heat(result, time_s))
             times.append(time.perf_counter())
             video.write(drawn)
             times.append(time.perf_counter())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from soundwhere.errors import SoundwhereError
+from soundwhere.inference.formats import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,17 +115,21 @@ class ClipRunner:
 
     def _localise(self, task: Task, footage: Footage, localiser: Localiser, began: float) -> Outcome:
         from soundwhere.cli.terminal import Bar, print_sources, print_written, show_path
+        from soundwhere.inference.folder import finished_folder, written_files
+        from soundwhere.inference.writers import localise_into, write_formats
 
         if self.talk:
             print(f"{show_path(task.clip)}  {footage.describe()}", flush=True)
-        with Bar("localising", footage.count(localiser.analysis_fps(footage)), show=self.talk) as bar:
-            result = localiser.localise_footage(footage, bar.update)
-        drawn = footage.count(footage.own_fps) if "mp4" in task.formats else 0
-        with Bar("writing", drawn, show=self.talk) as bar:
-            files = result.save(task.folder, task.formats, task.overwrite, bar.update)
+        with finished_folder(task.folder, task.overwrite) as folder:
+            with Bar("localising", footage.count(localiser.analysis_fps(footage)), show=self.talk) as bar:
+                result = localise_into(localiser, footage, folder, task.formats, bar.update)
+            left = "mp4" in task.formats and not (folder / FILES["mp4"]).exists()
+            with Bar("writing", footage.count(footage.own_fps) if left else 0, show=self.talk and left) as bar:
+                write_formats(result, folder, task.formats, bar.update)
+            files = written_files(folder)
         if self.talk:
             print_sources(result)
-            print_written(task.folder, files)
+            print_written(task.folder, [task.folder / file for file in files])
         places = tuple(result.where(source) for source in range(result.sources))
         return Outcome(str(task.clip), "localised", str(task.folder), "", places, time.monotonic() - began)
 

@@ -46,11 +46,11 @@ def run(arguments: list[str]) -> int:
     from soundwhere.cli.terminal import Bar, print_sources, print_written, show_path
     from soundwhere.data.synthetic.movie import write_movie
     from soundwhere.data.synthetic.world import World
-    from soundwhere.inference.folder import check_target, finished_folder
+    from soundwhere.inference.folder import check_target, finished_folder, written_files
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.formats import DEFAULT_FORMATS
     from soundwhere.inference.localiser import Localiser
-    from soundwhere.inference.writers import write_formats
+    from soundwhere.inference.writers import localise_into, write_formats
 
     check_target(options.out, overwrite=True)
     localiser = Localiser(options.model or MODEL)
@@ -59,13 +59,13 @@ def run(arguments: list[str]) -> int:
         seen = ", ".join(thing.kind + ("" if thing.sounding_s else " (silent)") for thing in truth.things)
         footage = Footage.open(folder / "clip.mp4")
         print(f"made-up clip: {seen}; {footage.describe()}", flush=True)
+        formats = (*DEFAULT_FORMATS, "png")
         with Bar("localising", footage.count(localiser.analysis_fps(footage))) as bar:
-            result = localiser.localise_footage(footage, bar.update)
-        with Bar("writing", footage.count(footage.own_fps)) as bar:
-            write_formats(result, folder, (*DEFAULT_FORMATS, "png"), bar.update)
+            result = localise_into(localiser, footage, folder, formats, bar.update)
+        write_formats(result, folder, formats)
         print_sources(result)
         print_comparison(result, truth)
-        files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        files = written_files(folder)
     print_written(options.out, [options.out / path for path in files])
     print(f"open {show_path(options.out / 'index.html')} in a browser to see and hear it")
     return 0

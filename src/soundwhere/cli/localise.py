@@ -1,4 +1,5 @@
 """`soundwhere clip.mp4`: where each sound of a video comes from."""
+# ruff: noqa: UP045 - see `cli.options`
 
 from __future__ import annotations
 
@@ -6,23 +7,21 @@ import glob
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import tyro
 
 from soundwhere import cores
 from soundwhere.cli.batch import ClipRunner, Outcome, Task, failed, print_summary
-from soundwhere.cli.options import FLAG, LocaliserOptions, named, parse, say
+from soundwhere.cli.options import FLAG, MANY, NONE, LocaliserOptions, Names, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
-from soundwhere.inference.engine import work_on
 from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
-from soundwhere.inference.pool import Died
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from soundwhere.inference.localiser import Localiser
-    from soundwhere.inference.pool import Tell
+    from soundwhere.inference.pool import Died, Tell
 
 DESCRIPTION = """\
 Show where each sound of a video comes from.
@@ -46,11 +45,11 @@ class Options(LocaliserOptions):
     A clip whose result is finished (its folder holds result.json) is skipped unless --overwrite is given.
     """
 
-    files: Annotated[tuple[str, ...], tyro.conf.Positional, named("CLIP ...")]
+    files: Annotated[Names, tyro.conf.Positional, MANY, named("CLIP ...")] = NONE
     """Videos, folders of videos, patterns; photos with --audio."""
-    out: Annotated[Path | None, named("DIR")] = None
+    out: Annotated[Optional[Path], named("DIR")] = None
     """Folder in which NAME.soundwhere/ is written for every clip; by default beside the clip."""
-    audio: Annotated[Path | None, named("FILE")] = None
+    audio: Annotated[Optional[Path], named("FILE")] = None
     """Take the sound from this file."""
     formats: Annotated[str, tyro.conf.arg(metavar="FORMAT,...")] = ",".join(DEFAULT_FORMATS)
     """Any of mp4,png,json,csv,npz,coco,html; json is always written."""
@@ -58,13 +57,13 @@ class Options(LocaliserOptions):
     """Seconds between windows of sound."""
     start: Annotated[float, tyro.conf.arg(metavar="SECOND")] = 0.0
     """Second to begin at."""
-    end: Annotated[float | None, named("SECOND")] = None
+    end: Annotated[Optional[float], named("SECOND")] = None
     """Second to end at."""
     squash: Annotated[bool, *FLAG] = False
     """Squash frames to squares, as the paper does, instead of keeping their shape."""
     smooth: Annotated[bool, *FLAG] = True
     """Show every map as it is instead of averaging lightly over time."""
-    workers: Annotated[int | None, named("N")] = None
+    workers: Annotated[Optional[int], named("N")] = None
     """Clips to work on at once, each in its own process; by default 1, on ray as many as it has processors."""
     on: Literal["local", "ray"] = "local"
     """This machine, or a ray cluster: that of RAY_ADDRESS, else one that is started here."""
@@ -140,6 +139,8 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
         yield from map(ClipRunner(load).attempt, tasks)
     else:
         from soundwhere.cli.terminal import Bar
+        from soundwhere.inference.engine import work_on
+        from soundwhere.inference.pool import Died
 
         workers = min(options.workers or len(tasks), len(tasks))
         share = 1 if options.on == "ray" else max(1, cores.allowed() // workers)

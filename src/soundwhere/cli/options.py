@@ -1,10 +1,15 @@
-"""Options of a sub-command: a dataclass is the options, the docstrings of its fields are the help."""
+"""Options of a sub-command: a dataclass is the options, the docstrings of its fields are the help.
+
+Those of `soundwhere clip.mp4` have types that tyro checks by itself (`Optional`, `Names`): for `X | None` and for
+`tuple[str, ...]` it imports a library that brings asyncio with it, for which nobody should wait.
+"""
+# ruff: noqa: UP045
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Optional, TypeVar
 
 import tyro
 
@@ -35,15 +40,30 @@ def named(metavar: str) -> Any:
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
 
 
+class Names(tuple[str, ...]):
+    """Any number of names, as one option."""
+
+
+MANY = tyro.constructors.PrimitiveConstructorSpec(
+    nargs="*",
+    metavar="NAME ...",
+    instance_from_str=Names,
+    is_instance=lambda value: isinstance(value, Names),
+    str_from_instance=list,
+)
+"""How an option of `Names` is read; to be put on it."""
+NONE = Names()
+
+
 @dataclass(frozen=True, kw_only=True)
 class LocaliserOptions:
     """What every command that localises clips lets people choose."""
 
-    model: Annotated[str | None, named("MODEL")] = None
+    model: Annotated[Optional[str], named("MODEL")] = None
     """Name of a model, or a file written by `soundwhere train`; by default the built-in model."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
-    runtime: Annotated[Literal["torch", "onnx", "openvino"] | None, named("torch|onnx|openvino")] = None
+    runtime: Annotated[Optional[Literal["torch", "onnx", "openvino"]], named("torch|onnx|openvino")] = None
     """What computes; by default onnx for built-in models on a processor and for files of `soundwhere export --onnx`,
     torch for others; openvino needs such a file."""
     fps: float = 5.0

@@ -48,13 +48,18 @@ class Chunk:
 
 
 def chunks(
-    footage: Footage, fps: float, hop_s: float, batch: int, size: tuple[int, int], workers: int = 1
+    footage: Footage,
+    pictures: Generator[tuple[float, Undeveloped], None, None],
+    hop_s: float,
+    batch: int,
+    size: tuple[int, int],
+    workers: int = 1,
 ) -> Generator[Chunk, None, None]:
     """Read a clip chunk by chunk, in constant memory.
 
     Args:
         footage: The clip.
-        fps: Frames per second that are looked at.
+        pictures: Its frames that are looked at, and their times; read by a thread of its own.
         hop_s: Distance between windows of sound; a frame has the one whose middle is nearest.
         batch: Frames in a chunk; the last one may have fewer.
         size: Height and width at which the network sees pictures.
@@ -63,24 +68,24 @@ def chunks(
     hearing = SoundWindows(footage.sound, footage.start_s - hop_s)
     latest, image = -1, None
     with (
-        closing(ahead(footage.undeveloped(fps), _AHEAD)) as decoded,
+        closing(ahead(pictures, _AHEAD)) as decoded,
         closing(spread(partial(_shrunk, size), _fresh(decoded), workers)) as frames,
     ):
         while part := list(islice(frames, batch)):
-            pictures: list[Image] = []
+            different: list[Image] = []
             shown: list[int] = []
             for _, fresh in part:
-                if fresh is not None or not pictures:
+                if fresh is not None or not different:
                     image = image if fresh is None else fresh
                     assert image is not None  # the first is fresh
-                    pictures.append(image)
-                shown.append(len(pictures) - 1)
+                    different.append(image)
+                shown.append(len(different) - 1)
             windows = [int(time_s / hop_s + 0.5) for time_s, _ in part]
             sounds = {number: hearing.at(number * hop_s) for number in sorted(set(windows)) if number > latest}
             latest = windows[-1]
             yield Chunk(
                 times_s=[time_s for time_s, _ in part],
-                pictures=np.stack(pictures),
+                pictures=np.stack(different),
                 shown=shown,
                 windows=windows,
                 sounds=sounds,

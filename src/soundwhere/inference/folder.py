@@ -44,6 +44,11 @@ def finished_folder(folder: Path, overwrite: bool = False) -> Iterator[Path]:
         yield temporary
 
 
+def written_files(folder: Path) -> list[Path]:
+    """Every file in a folder, as it is called from there, in order."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
 def check_target(folder: Path, overwrite: bool = False) -> None:
     """Raise an OutputError now rather than after the work if a result cannot go to `folder`."""
     bring_back(folder)

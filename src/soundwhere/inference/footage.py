@@ -14,15 +14,8 @@ import numpy as np
 from soundwhere.constants import CLIP_S, CLIP_SAMPLES, SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media.audio import timeline
-from soundwhere.media.video import (
-    MediaInfo,
-    clock,
-    probe,
-    require_streams,
-    stream_frames,
-    stream_planes,
-    stream_undeveloped,
-)
+from soundwhere.media.planes import stream_both, stream_planes
+from soundwhere.media.video import MediaInfo, clock, probe, require_streams, stream_frames, stream_undeveloped
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -136,6 +129,10 @@ class Footage:
     def planes(self, fps: float) -> Generator[tuple[float, VideoFrame], None, None]:
         """Times and frames likewise, to be drawn on and written again: see `stream_planes`."""
         yield from stream_planes(self.path, fps, self.start_s, self.end_s)
+
+    def both(self, fps: float) -> Generator[tuple[float, Undeveloped | VideoFrame], None, None]:
+        """Those of `undeveloped` at a rate and of `planes` at the video's own, decoded once: see `stream_both`."""
+        yield from stream_both(self.path, fps, self.own_fps, self.start_s, self.end_s)
 
     def describe(self) -> str:
         """One line for people: `0:42, 1280x720, stereo 48 kHz`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,8 @@ import numpy as np
 from soundwhere.metrics.binarise import binarise_arrays
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Maps = NDArray[np.floating]
@@ -63,6 +66,18 @@ def finer(grid: tuple[int, ...]) -> tuple[int, int]:
     rows, columns = grid
     times = max(1, min(FINER, _FINE // min(rows, columns)))
     return times * rows, times * columns
+
+
+def between(times_s: Sequence[float] | NDArray[np.float64], time_s: float) -> tuple[int, int, float]:
+    """The ascending times before and after a time, by number, and how far it lies between them; at the ends, those.
+
+    >>> between([0, 1, 2], 1.25), between([0, 1, 2], 7)
+    ((1, 2, 0.25), (2, 2, 0.0))
+    """
+    before = max(0, bisect_right(times_s, time_s) - 1)
+    after = min(before + 1, len(times_s) - 1)
+    step_s = float(times_s[after] - times_s[before])
+    return before, after, max(0.0, float(time_s - times_s[before]) / step_s) if step_s else 0.0
 
 
 def find_peaks(maps: Maps, size: tuple[int, int]) -> Floats:

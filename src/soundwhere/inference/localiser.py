@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from soundwhere.inference.chunks import Chunk
+    from soundwhere.inference.overlays import Drawing
     from soundwhere.inference.result import Answer
     from soundwhere.inference.runtimes import Found, Runtime
     from soundwhere.methods.method import Network
@@ -97,12 +98,25 @@ class Localiser:
         """
         return self.localise_footage(Footage.open(path, audio, start_s, end_s), progress)
 
-    def localise_footage(self, footage: Footage, progress: Callable[[int, int], None] | None = None) -> Result:
-        """As `localise`, for a clip that has been looked at already."""
+    def localise_footage(
+        self,
+        footage: Footage,
+        progress: Callable[[int, int], None] | None = None,
+        drawing: Drawing | None = None,
+    ) -> Result:
+        """As `localise`, for a clip that has been looked at already.
+
+        Args:
+            footage: The clip.
+            progress: Called with the frames done and their total.
+            drawing: Its overlay, to be drawn from the same frames.
+        """
         total = footage.count(self.analysis_fps(footage))
         answers = []
-        for answer in self._answers(footage):
+        for answer in self._answers(footage, drawing):
             answers.append(answer.compact())
+            if drawing is not None:
+                drawing.add(answers[-1])
             if progress is not None:
                 progress(len(answers), total)
         return Result.collect(footage, answers, self.settings, self.model.config, self.analysis_fps(footage))
@@ -121,14 +135,28 @@ class Localiser:
         """The rate of analysis; a photo changes only with its sound."""
         return self.settings.fps if footage.info.duration_s else min(self.settings.fps, 1 / self.settings.hop_s)
 
-    def localisations(self, footage: Footage) -> Iterator[tuple[Chunk, list[float], Found]]:
+    @property
+    def counts(self) -> bool:
+        """Whether sources that never sound are left out of results."""
+        return self.settings.sources is None and self.model.config.counts
+
+    def localisations(
+        self, footage: Footage, drawing: Drawing | None = None
+    ) -> Iterator[tuple[Chunk, list[float], Found]]:
         """What the network answers, chunk by chunk, before sources are followed over time.
+
+        Args:
+            footage: The clip.
+            drawing: Its overlay, if that is to be drawn from the same frames.
 
         Yields:
             B frames, the level of the sound around each, and the maps of all of them.
         """
         size = self._network_size(*footage.size)
-        read = chunks(footage, self.analysis_fps(footage), self.settings.hop_s, self.batch, size, self.workers)
+        fps = self.analysis_fps(footage)
+        frames = footage.undeveloped(fps) if drawing is None else drawing.frames(fps)
+        batch = self.batch if drawing is None else min(self.batch, drawing.batch)
+        read = chunks(footage, frames, self.settings.hop_s, batch, size, self.workers)
         with (
             closing(ahead(read)) as decoded,
             closing(spread(self._hear, decoded, self.workers)) as heard,
@@ -155,9 +183,9 @@ class Localiser:
         rows, columns = (side // self.model.stride_px for side in self._network_size(height, width))
         return rows, columns
 
-    def _answers(self, footage: Footage) -> Iterator[Answer]:
+    def _answers(self, footage: Footage, drawing: Drawing | None = None) -> Iterator[Answer]:
         follower = Follower(self.settings)
-        for chunk, levels, found in self.localisations(footage):
+        for chunk, levels, found in self.localisations(footage, drawing):
             for time_s, level, maps, sure, voices in zip(chunk.times_s, levels, *found, strict=True):
                 yield follower.follow(time_s, maps, sure, voices, level, footage.size)
 

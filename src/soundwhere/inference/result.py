@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from soundwhere.inference.formats import DEFAULT_FORMATS
-from soundwhere.inference.geometry import find_boxes, find_peaks, place_words, upsample
-from soundwhere.media.draw import SOURCE_COLOURS
+from soundwhere.inference.geometry import between, find_boxes, find_peaks, place_words, upsample
+from soundwhere.media.draw import source_colour
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,11 +99,15 @@ class Result:
     def collect(
         cls, footage: Footage, answers: Sequence[Answer], settings: Settings, model: MethodConfig, fps: float
     ) -> Self:
-        """Put the answers for all frames together; where sources are counted, those that never sound are left out."""
+        """Put the answers for all frames together.
+
+        Where sources are counted, those that never sound are left out, and the others numbered as they begin to sound.
+        """
         sounding = np.stack([answer.sounding for answer in answers])
         shown = np.arange(sounding.shape[1])
         if settings.sources is None and model.counts:
-            shown = np.flatnonzero(sounding.any(0)) if sounding.any() else shown[:1]
+            heard = np.flatnonzero(sounding.any(0))
+            shown = heard[sounding[:, heard].argmax(0).argsort(kind="stable")] if len(heard) else shown[:1]
         return cls(
             footage=footage,
             times=np.array([answer.time_s for answer in answers]),
@@ -189,7 +193,7 @@ class Result:
 
     def colour(self, source: int) -> tuple[str, tuple[int, int, int]]:
         """The colour a source is drawn in: its name and RGB."""
-        return list(SOURCE_COLOURS.items())[source % len(SOURCE_COLOURS)]
+        return source_colour(source)
 
     def best_time(self) -> float:
         """The time at which the sources that sound are most surely found."""
@@ -226,7 +230,4 @@ class Result:
         return Image.fromarray(overlay_at(self, self.best_time() if time_s is None else time_s))
 
     def _between(self, time_s: float) -> tuple[int, int, float]:
-        """The analysed frames before and after a time, and how far it lies between them."""
-        place = float(np.interp(time_s, self.times, np.arange(len(self.times))))
-        before = int(place)
-        return before, min(before + 1, len(self.times) - 1), place - before
+        return between(self.times, time_s)

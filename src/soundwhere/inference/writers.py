@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import threading
-from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -18,25 +15,22 @@ from PIL import Image as Pillow
 from soundwhere import __version__
 from soundwhere.config import to_dict
 from soundwhere.files import write_text
-from soundwhere.inference.ahead import ahead, at_once, spread
 from soundwhere.inference.coco import write_coco
-from soundwhere.inference.folder import FINISHED, finished_folder
+from soundwhere.inference.folder import FINISHED, finished_folder, written_files
 from soundwhere.inference.formats import FILES, SCHEMA, check_formats
-from soundwhere.inference.geometry import finer, upsample
+from soundwhere.inference.overlays import Drawing, drawn_heat, fits, write_overlay
 from soundwhere.inference.page import write_page
-from soundwhere.inference.player import warm
-from soundwhere.media.blend import HeatBlender
 from soundwhere.media.draw import heatmap_image, overlay
 from soundwhere.media.video import read_frames
-from soundwhere.media.writer import VideoWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from av.video.frame import VideoFrame
     from numpy.typing import NDArray
 
+    from soundwhere.inference.footage import Footage
+    from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.result import Result
     from soundwhere.types import Image
 
@@ -53,62 +47,44 @@ def save(result: Result, folder: Path, formats: tuple[str, ...], overwrite: bool
     """Write a result into a folder that appears when it is finished; see `Result.save`."""
     with finished_folder(folder, overwrite) as temporary:
         write_formats(result, temporary, formats, progress)
-        written = sorted(path.relative_to(temporary) for path in temporary.rglob("*") if path.is_file())
+        written = written_files(temporary)
     return [folder / path for path in written]
 
 
 def write_formats(result: Result, folder: Path, formats: tuple[str, ...], progress: Progress = None) -> None:
-    """Write every format into a folder that exists; `result.json`, the mark of a finished folder, always."""
-    for name in check_formats([*formats, "json"]):  # the page comes last and shows what is there
-        if name == "mp4":
-            write_overlay(result, folder / FILES["mp4"], progress)
-        else:
-            WRITERS[name](result, folder)
+    """Write every format into a folder that exists; `result.json`, the mark of a finished folder, always.
 
-
-def drawn_maps(result: Result, time_s: float) -> NDArray[np.float32]:
-    """The maps as an overlay shows them, shape (K, h, w), in [0, 1]: the upper half of each, nothing while silent.
-
-    They come on a grid finer than the network's, enlarged bicubically: drawing goes on from there bilinearly, which
-    alone looks edgy.
+    An overlay video that is there, because it was drawn while the clip was localised, is left as it is.
     """
-    maps = result.grid(time_s)
-    return upsample(warm(maps) * result.presence(time_s)[:, None, None], finer(maps.shape[1:]), smooth=True)
+    for name in check_formats([*formats, "json"]):  # the page comes last and shows what is there
+        if name != "mp4":
+            WRITERS[name](result, folder)
+        elif not (folder / FILES["mp4"]).exists():
+            write_overlay(result, folder / FILES["mp4"], progress)
+
+
+def localise_into(
+    localiser: Localiser, footage: Footage, folder: Path, formats: tuple[str, ...], progress: Progress = None
+) -> Result:
+    """Localise a clip, and write its overlay video, if that is asked for and its frames can wait for their heat.
+
+    Args:
+        localiser: The model.
+        footage: The clip.
+        folder: Exists. Everything else goes there with `write_formats`.
+        formats: What is asked for.
+        progress: Called with the analysed frames done and their total.
+    """
+    if "mp4" not in formats or not fits(footage, localiser.analysis_fps(footage)):
+        return localiser.localise_footage(footage, progress)
+    with Drawing(footage, folder / FILES["mp4"], localiser.counts) as drawing:
+        return localiser.localise_footage(footage, progress, drawing)
 
 
 def overlay_at(result: Result, time_s: float) -> Image:
     """The picture with the heatmaps on it at a time, RGB, shape (H, W, 3)."""
     image = read_frames(result.path, [time_s])[0].image
-    return overlay(image, drawn_maps(result, time_s))
-
-
-def write_overlay(result: Result, path: Path, progress: Progress = None) -> None:
-    """Write the clip with its sound and the heatmaps on it, at its own rate and size."""
-    footage = result.footage
-    height, width = result.size
-    total = footage.count(footage.own_fps)
-    with (
-        VideoWriter(
-            path, width, height, footage.own_fps, audio_from=footage.sound, start_s=footage.start_s, end_s=footage.end_s
-        ) as video,
-        closing(ahead(footage.planes(footage.own_fps), depth=8)) as frames,
-        closing(spread(partial(_drawn, result, threading.local()), frames, at_once())) as pictures,
-    ):
-        for number, picture in enumerate(pictures, 1):
-            video.write(picture)
-            if progress is not None:
-                progress(number, total)
-
-
-def _drawn(result: Result, own: threading.local, frame: tuple[float, VideoFrame]) -> VideoFrame:
-    """A frame with the heatmaps of its time on it; `own` keeps what a thread draws with."""
-    time_s, picture = frame
-    if not result.presence(time_s).any():
-        return picture
-    if not hasattr(own, "blender"):
-        own.blender = HeatBlender()
-    drawn: VideoFrame = own.blender.blend(picture, drawn_maps(result, time_s))
-    return drawn
+    return overlay(image, *drawn_heat(result, time_s))
 
 
 def moments(result: Result) -> list[float]:
@@ -125,7 +101,7 @@ def write_pictures(result: Result, folder: Path) -> None:
     (folder / "heatmaps").mkdir()
     for frame in read_frames(result.path, moments(result)):
         name = f"{frame.time_s:07.2f}s"
-        together = overlay(frame.image, drawn_maps(result, frame.time_s))
+        together = overlay(frame.image, *drawn_heat(result, frame.time_s))
         Pillow.fromarray(together).save(folder / "heatmaps" / f"{name}-overlay.png")
         for number, heatmap in enumerate(result.heatmap(frame.time_s), 1):
             Pillow.fromarray(heatmap_image(heatmap)).save(folder / "heatmaps" / f"{name}-source-{number}.png")

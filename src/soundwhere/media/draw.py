@@ -33,6 +33,15 @@ _GAP_PX = 6
 _FONT_PX = 14
 
 
+def source_colour(number: int) -> tuple[str, Colour]:
+    """Name and RGB of the colour that a source, numbered from 0, is drawn in.
+
+    >>> source_colour(1)
+    ('blue', (0, 114, 178))
+    """
+    return list(SOURCE_COLOURS.items())[number % len(SOURCE_COLOURS)]
+
+
 def overlay(image: Image, heatmaps: NDArray[np.floating], colours: Sequence[Colour] | None = None) -> Image:
     """Lay each source's heat over a picture in its own colour.
 
@@ -70,7 +79,7 @@ def heat_layer(heatmaps: NDArray[np.floating], colours: Sequence[Colour] | None 
     Returns:
         Mixed colours and opacity, RGBA, shape (h, w, 4).
     """
-    palette = list(SOURCE_COLOURS.values()) if colours is None else list(colours)
+    palette = [source_colour(k)[1] for k in range(len(heatmaps))] if colours is None else list(colours)
     paint = np.array([palette[k % len(palette)] for k in range(len(heatmaps))], np.float32)
     heat = np.minimum(np.fmax(heatmaps, 0), 1).astype(np.float32)
     layer = np.empty((*heat.shape[1:], 4), np.uint8)

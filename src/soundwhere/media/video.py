@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import av
 import numpy as np
 from av.error import FFmpegError
-from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
+from av.video.reformatter import VideoReformatter
 
 from soundwhere import cores
 from soundwhere.errors import ConfigError, MediaError
@@ -158,13 +158,13 @@ def stream_frames(
     """
     path = Path(path)
     if fps is None:
-        for time_s, picture in _pictures(path, start_s, _to_rgb, read_image):
+        for time_s, picture in decode_pictures(path, start_s, to_rgb, read_image):
             if end_s is not None and time_s >= end_s:
                 return
             if time_s >= start_s:
                 yield Frame(time_s, picture())
         return
-    for time_s, image in _at_rate(path, fps, start_s, end_s, _to_rgb, read_image):
+    for time_s, image in at_rate(path, fps, start_s, end_s, to_rgb, read_image):
         yield Frame(time_s, image)
 
 
@@ -172,30 +172,10 @@ def stream_undeveloped(
     path: Path | str, fps: float, start_s: float, end_s: float
 ) -> Iterator[tuple[float, Undeveloped]]:
     """As `stream_frames` at a rate, for whoever wants pictures smaller: this thread only decodes."""
-    yield from _at_rate(Path(path), fps, start_s, end_s, _to_undeveloped, lambda photo: _undeveloped(read_image(photo)))
+    yield from at_rate(Path(path), fps, start_s, end_s, to_undeveloped, lambda photo: _undeveloped(read_image(photo)))
 
 
-def stream_planes(path: Path | str, fps: float, start_s: float, end_s: float) -> Iterator[tuple[float, VideoFrame]]:
-    """As `stream_frames` at a rate, for whoever draws on frames and writes them again: as `yuv420p`, of even size.
-
-    Frames that are stored like that keep their very pixels and their colour space; others come in that of BT.709.
-    Every frame is the taker's own.
-    """
-    last: VideoFrame | None = None
-    for time_s, frame in _at_rate(
-        Path(path), fps, start_s, end_s, _to_planes, lambda photo: as_planes(read_image(photo))
-    ):
-        yield time_s, _copied(frame) if frame is last else frame
-        last = frame
-
-
-def _copied(frame: VideoFrame) -> VideoFrame:
-    copy = av.VideoFrame.from_ndarray(frame.to_ndarray(), format=frame.format.name)
-    copy.colorspace, copy.color_range = frame.colorspace, frame.color_range
-    return copy
-
-
-def _at_rate(
+def at_rate(
     path: Path,
     fps: float,
     start_s: float,
@@ -206,12 +186,16 @@ def _at_rate(
     """The frame on display at start_s, start_s + 1 / fps, ..."""
     if not fps > 0:
         raise ConfigError(f"{fps} is not a valid number of frames per second.", "Give a number above 0.")
-    count = math.ceil(((length_s(path) if end_s is None else end_s) - start_s) * fps - 1e-6)
+    until_s = length_s(path) if end_s is None else end_s
     if end_s is None and start_s == 0:
-        count = max(count, 1)  # a photo lasts no time and is still to be seen
-    times_s = (start_s + index / fps for index in range(count))
-    pictures = _pictures(path, start_s, develop, read_photo, partial(_any_even, start_s, fps))
-    yield from _on_display(pictures, times_s)
+        until_s = max(until_s, 1 / fps)  # a photo lasts no time and is still to be seen
+    pictures = decode_pictures(path, start_s, develop, read_photo, partial(any_even, start_s, fps))
+    yield from on_display(pictures, even_times(fps, start_s, until_s))
+
+
+def even_times(fps: float, start_s: float, end_s: float) -> Iterator[float]:
+    """start_s, start_s + 1 / fps, ... before end_s."""
+    return (start_s + index / fps for index in range(math.ceil((end_s - start_s) * fps - 1e-6)))
 
 
 def read_frames(path: Path | str, times_s: Sequence[float]) -> list[Frame]:
@@ -223,12 +207,12 @@ def read_frames(path: Path | str, times_s: Sequence[float]) -> list[Frame]:
     for start, stop in pairwise([0, *breaks, len(ascending)]):
         times = ascending[start:stop]
         if times:
-            pictures = _pictures(path, times[0], _to_rgb, read_image, partial(_any_between, times))
-            found.update((time_s, Frame(time_s, image)) for time_s, image in _on_display(pictures, times))
+            pictures = decode_pictures(path, times[0], to_rgb, read_image, partial(_any_between, times))
+            found.update((time_s, Frame(time_s, image)) for time_s, image in on_display(pictures, times))
     return [found[time_s] for time_s in times_s]
 
 
-def _on_display(pictures: Pictures[T], times_s: Iterable[float]) -> Iterator[tuple[float, T]]:
+def on_display(pictures: Pictures[T], times_s: Iterable[float]) -> Iterator[tuple[float, T]]:
     """The picture on display at each of the ascending times: the latest that has begun."""
     with closing(pictures):  # type: ignore[type-var]
         following: tuple[float, Callable[[], T]] | None = next(pictures)
@@ -244,7 +228,7 @@ def _on_display(pictures: Pictures[T], times_s: Iterable[float]) -> Iterator[tup
                 yield time_s, image
 
 
-def _any_even(start_s: float, fps: float, begin_s: float, end_s: float) -> bool:
+def any_even(start_s: float, fps: float, begin_s: float, end_s: float) -> bool:
     """Whether one of start_s, start_s + 1 / fps, ... lies between two times."""
     return start_s + max(0, math.ceil((begin_s - start_s) * fps)) / fps <= end_s
 
@@ -254,7 +238,7 @@ def _any_between(times_s: Sequence[float], begin_s: float, end_s: float) -> bool
     return bisect_left(times_s, begin_s) < bisect_right(times_s, end_s)
 
 
-def _pictures(
+def decode_pictures(
     path: Path,
     start_s: float,
     develop: Callable[[VideoReformatter, tuple[int, int], VideoFrame], T],
@@ -299,7 +283,7 @@ def _pictures(
             raise MediaError(
                 f"{path} has a video track of which no frame can be decoded.", "Download or copy it again."
             )
-        yield from _pictures(path, 0.0, develop, read_photo, due)
+        yield from decode_pictures(path, 0.0, develop, read_photo, due)
 
 
 def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool:
@@ -313,13 +297,13 @@ def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool
     return True
 
 
-def _to_rgb(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> Image:
+def to_rgb(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> Image:
     """A decoded frame as it is displayed: of the stream's size (width, height), upright, transparent parts black.
 
     One reformatter serves all frames of a stream: to set one up takes longer than to convert a frame.
     """
     width, height = size if all(size) else (frame.width, frame.height)
-    transparent = _transparent(frame)
+    transparent = is_transparent(frame)
     form = "rgba" if transparent else "rgb24"
     pixels = cast("Image", reformatter.reformat(frame, width, height, form, threads=1).to_ndarray())
     if transparent:
@@ -329,10 +313,10 @@ def _to_rgb(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFr
     return np.ascontiguousarray(np.rot90(pixels, turns)) if turns else pixels
 
 
-def _to_undeveloped(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> Undeveloped:
+def to_undeveloped(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> Undeveloped:
     """A decoded frame as it is, unless it lies on its side or is transparent in parts."""
-    if frame.rotation or _transparent(frame):
-        return _undeveloped(_to_rgb(reformatter, size, frame))
+    if frame.rotation or is_transparent(frame):
+        return _undeveloped(to_rgb(reformatter, size, frame))
     return Undeveloped(frame, size if all(size) else (frame.width, frame.height))
 
 
@@ -340,31 +324,9 @@ def _undeveloped(image: Image) -> Undeveloped:
     return Undeveloped(image, (image.shape[1], image.shape[0]))
 
 
-def _transparent(frame: VideoFrame) -> bool:
+def is_transparent(frame: VideoFrame) -> bool:
+    """Whether a frame may be transparent in parts."""
     return frame.format.has_palette or any(component.is_alpha for component in frame.format.components)
-
-
-def _to_planes(reformatter: VideoReformatter, size: tuple[int, int], frame: VideoFrame) -> VideoFrame:
-    """A decoded frame as it is displayed, as `yuv420p`; the frame itself if it is that already."""
-    width, height = size if all(size) else (frame.width, frame.height)
-    odd = width % 2 or height % 2
-    if odd or frame.rotation or _transparent(frame):
-        return as_planes(_to_rgb(reformatter, size, frame))
-    if (frame.format.name, frame.width, frame.height) == ("yuv420p", width, height):
-        return frame
-    return reformatter.reformat(
-        frame, width, height, "yuv420p", dst_colorspace=Colorspace.ITU709, dst_color_range=ColorRange.MPEG, threads=1
-    )
-
-
-def as_planes(image: Image) -> VideoFrame:
-    """A picture, RGB of shape (H, W, 3), as `yuv420p` of BT.709; an odd side is extended by a line."""
-    odd = image.shape[0] % 2, image.shape[1] % 2
-    even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
-    rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
-    planes = rgb.reformat(format="yuv420p", dst_colorspace=Colorspace.ITU709)
-    planes.colorspace, planes.color_range = Colorspace.ITU709, ColorRange.MPEG
-    return planes
 
 
 def _is_photo(path: Path) -> bool:

@@ -78,13 +78,13 @@ def localise_job(localiser: Localiser, job: Job, folder: Path, tell: Tell) -> No
         folder: The job's folder.
         tell: Takes the news.
     """
-    from soundwhere.inference.writers import write_formats
+    from soundwhere.inference.writers import localise_into, write_formats
 
     footage = open_clip(job)
-    result = localiser.localise_footage(footage, _Progress(tell, "localising"))
-    data, plain = player_data(result), browser_video(footage, folder)
+    others = tuple(form for form in FILES if form != "html")
     with finished_folder(folder / RESULT, overwrite=True) as temporary:
-        others = tuple(form for form in FILES if form != "html")
+        result = localise_into(localiser, footage, temporary, others, _Progress(tell, "localising"))
+        data, plain = player_data(result), browser_video(footage, folder)
         write_formats(result, temporary, others, _Progress(tell, "writing"))
         put_page(data, plain, temporary)
     shown = {**data, "plain": str(plain.path), "plain_start_s": plain.start_s}
