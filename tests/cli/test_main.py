@@ -85,6 +85,25 @@ def test_examples_make_sense(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(parsed) == len(examples) > 0
 
 
+def help_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as end:
+        main.run([*words, "--help"])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What may be left out does not look as if it had to be given, and every command within one has an example."""
+    text = help_of([name], capsys)
+    nested = re.search(r"\{([a-z,-]+)\}", text.partition("\n\n")[0])
+    for words in [[name], *([name, inner] for inner in (nested[1].split(",") if nested else ()))]:
+        text = help_of(words, capsys)
+        assert "{None}" not in text
+        assert f"  soundwhere {' '.join(words)}" in text or words == ["localise"], f"no example of {words}"
+    assert not re.search(r" FOLDER$", help_of(["serve"], capsys).partition("\n\n")[0])  # it is `[FOLDER]`
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -19,9 +19,9 @@ from soundwhere.inference import page as pages
 from soundwhere.inference.browser_video import browser_video, playable
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.localiser import Localiser
+from soundwhere.inference.overlays import drawn_heat
 from soundwhere.inference.page import write_page
 from soundwhere.inference.player import player_data, waveform
-from soundwhere.inference.overlays import drawn_heat
 from soundwhere.media.audio import read_audio
 from soundwhere.media.draw import overlay
 from soundwhere.media.video import probe, read_frames

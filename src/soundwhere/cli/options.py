@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Optional, TypeVar
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Optional, TypeVar, Union, get_args
 
 import tyro
 
 T = TypeVar("T")
+
+_METAVARS: dict[Any, str] = {Path: "PATH", str: "STR", int: "INT", float: "FLOAT"}
 
 # Put on a boolean option: one flag that changes it, instead of one for each value
 FLAG = (tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint=""))
@@ -31,8 +35,39 @@ def parse(options: type[T], arguments: list[str], command: str, default: T | Non
     """
     if default is not None:
         keywords["default"] = default
-    parsed: T = tyro.cli(options, args=arguments, prog=f"soundwhere {command}", **keywords)
+    try:
+        parsed: T = tyro.cli(options, args=arguments, prog=f"soundwhere {command}", registry=_OPTIONAL, **keywords)
+    except SystemExit as end:
+        if not end.code:  # help was asked for
+            print(_examples(str(keywords.get("description", "")), command, arguments), end="")
+        raise
     return parsed
+
+
+def _examples(description: str, command: str, arguments: list[str]) -> str:
+    """Those examples of a command that show one of the commands within it, if help is asked for that one."""
+    start = f"soundwhere {command} {arguments[0]} "
+    lines = [line for line in description.splitlines() if f"{line.strip()} ".startswith(start)]
+    return "\n".join(["", "Examples:", *lines, ""]) if lines and not arguments[0].startswith("-") else ""
+
+
+_OPTIONAL = tyro.constructors.ConstructorRegistry()
+
+
+@_OPTIONAL.primitive_rule
+def _optional(info: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    """An option that may be left out is shown as its value is: `PATH`, and not `{None}|PATH`."""
+    kinds = [kind for kind in get_args(info.type) if kind is not NoneType]
+    if info.type_origin not in (Union, UnionType) or len(kinds) != 1 or kinds[0] not in _METAVARS:
+        return None
+    kind = kinds[0]
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=_METAVARS[kind],
+        instance_from_str=lambda words: None if words == ["None"] else kind(words[0]),
+        is_instance=lambda value: value is None or isinstance(value, (kind, int) if kind is float else kind),
+        str_from_instance=lambda value: [str(value)],
+    )
 
 
 def named(metavar: str) -> Any:

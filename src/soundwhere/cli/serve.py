@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from soundwhere.cli.options import FLAG, LocaliserOptions, parse
+from soundwhere.cli.options import FLAG, LocaliserOptions, named, parse
 from soundwhere.errors import ConfigError
 from soundwhere.files import atomic_path
 
@@ -28,7 +28,7 @@ Examples:
 class Options(LocaliserOptions):
     """Open a page in the browser that localises the sounds of your clips."""
 
-    folder: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None
+    folder: Annotated[Path | None, tyro.conf.Positional, named("[FOLDER]")] = None
     """Folder with clips to pick from."""
     work: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("clips.soundwhere")
     """Folder for uploads and results."""
