@@ -147,6 +147,15 @@ def shown(browser: Browser, result: Result, tmp_path: Path) -> Iterator[Page]:
     page.context.close()
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_axe_core_finds_no_serious_fault(shown: Page, axe: str, size: tuple[int, int]) -> None:
+    shown.set_viewport_size({"width": size[0], "height": size[1]})
+    shown.evaluate(f"{axe}; 0")
+    found = shown.evaluate("axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
+    assert [fault for fault in found if fault[0] in ("serious", "critical")] == []
+
+
 def seek(page: Page, time_s: float) -> None:
     page.evaluate("time => window.soundwhere.player.seek(time)", time_s)
     page.wait_for_function(

@@ -11,6 +11,7 @@ import tyro
 
 from soundwhere.cli.options import named, parse
 from soundwhere.errors import ConfigError
+from soundwhere.methods.files import DEFAULT
 
 DESCRIPTION = """\
 Measure something on this machine.
@@ -19,6 +20,7 @@ Examples:
   soundwhere bench metrics
   soundwhere bench command
   soundwhere bench evaluate --model scav-tiny
+  soundwhere bench evaluate --against ../before/src
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
   soundwhere bench train --method ez-vsl
@@ -80,7 +82,7 @@ class Localise:
 
     clip: Annotated[Path | None, named("CLIP")] = None
     """A video; without it, one of 1280 x 720 pixels is written to a temporary folder."""
-    model: str = "scav-mobile"
+    model: str = DEFAULT
     """A model file, or a named model, with random weights if none ship."""
     seconds: float = 30.0
     """Length of the clip that is written."""
@@ -94,12 +96,14 @@ class Command:
 
     clip: Annotated[Path | None, named("CLIP")] = None
     """A video; without it, one of 1280 x 720 pixels is written to a temporary folder."""
-    model: str = "scav-mobile"
+    model: str = DEFAULT
     """A built-in model."""
     seconds: float = 10.0
     """Length of the clip that is written."""
     turns: int = 2
     """Runs of each; the one with the least CPU seconds counts."""
+    against: Annotated[Path | None, named("SRC")] = None
+    """The src folder of another version of the package, which is measured as well."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,8 @@ class Evaluate:
     """Folder of the data set, where there is one."""
     scenes: int = 32
     """How many scenes are timed."""
+    against: Annotated[Path | None, named("SRC")] = None
+    """The src folder of another version of the package, which is measured as well."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +204,9 @@ def run(arguments: list[str]) -> int:
         if not 1 <= options.seconds <= _LONGEST_S or options.turns < 1:
             raise ConfigError(f"--seconds is {options.seconds:g} and --turns {options.turns}.", "Give 1 or more.")
         runtimes = {each: ["--model", options.model, "--runtime", each] for each in ("onnx", "torch")}
-        bench_command(options.clip, runtimes, options.seconds, options.turns)
+        for version, environment in _versions(options.against).items():
+            print(version)
+            bench_command(options.clip, runtimes, options.seconds, options.turns, environment)
     elif isinstance(options, Evaluate):
         _evaluate(options)
     elif isinstance(options, Sources):
@@ -213,12 +221,24 @@ def _evaluate(options: Evaluate) -> None:
 
     _require_scenes(options.scenes)
     where = [] if options.data is None else ["--data", str(options.data)]
-    took = bench_evaluate(["--benchmark", options.benchmark, "--model", options.model, *where], options.scenes)
-    print(f"{options.model} on {options.benchmark}, {took.scenes} scenes:")
-    print(
-        f"{took.scenes / took.wall_s:.2f} scenes a second, {took.scenes / took.cpu_s:.2f} for each second of processor"
-    )
-    print(f"and {took.start_s:.1f} seconds of processor to start")
+    arguments = ["--benchmark", options.benchmark, "--model", options.model, *where]
+    print(f"{options.model} on {options.benchmark}, {options.scenes} scenes:")
+    for version, environment in _versions(options.against).items():
+        took = bench_evaluate(arguments, options.scenes, environment)
+        per_wall_s, per_cpu_s = took.scenes / took.wall_s, took.scenes / took.cpu_s
+        print(f"{version}: {per_wall_s:.2f} scenes a second, {per_cpu_s:.2f} for each second of processor,", end=" ")
+        print(f"and {took.start_s:.1f} seconds of processor to start", flush=True)
+
+
+def _versions(against: Path | None) -> dict[str, dict[str, str]]:
+    """What is measured, by name: this version and, if one is given, another one's src; and what makes Python find it."""
+    if against is None:
+        return {"this version": {}}
+    if not (against / "soundwhere" / "__init__.py").is_file():
+        raise ConfigError(
+            f"{against} does not hold the package.", "Give the src folder of a checkout, such as a worktree's."
+        )
+    return {str(against): {"PYTHONPATH": str(against.absolute())}, "this version": {}}
 
 
 def _shards(options: Prepare) -> None:
