@@ -231,7 +231,7 @@ def _evaluate(options: Evaluate) -> None:
 
 
 def _versions(against: Path | None) -> dict[str, dict[str, str]]:
-    """What is measured, by name: this version and, if one is given, another one's src; and what makes Python find it."""
+    """What is measured, by name: another version, if its src is given, and this one; and what lets Python find it."""
     if against is None:
         return {"this version": {}}
     if not (against / "soundwhere" / "__init__.py").is_file():

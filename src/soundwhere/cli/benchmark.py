@@ -21,6 +21,7 @@ Examples:
   soundwhere benchmark export masks/ --out masks-1.0/ --pairs vggsound_duet_test.csv
   soundwhere benchmark verify masks-1.0/
   soundwhere benchmark stats masks-1.0/ --out figures/
+  soundwhere benchmark load-test --annotators 10
   soundwhere evaluate --benchmark vggsound-duet-mask --data clips/ --annotations masks-1.0/ \\
       --masks masks-1.0/masks/pkl --pairing masks-1.0/duets.csv --model runs/first
 """
