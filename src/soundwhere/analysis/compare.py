@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.analysis.contenders import OWN, REFERENCE
+from soundwhere.analysis.contenders import OWN, REFERENCE, TOLD_MORE
 from soundwhere.analysis.match import FRAMES
 from soundwhere.analysis.report import SCENES, Report, rows_with_intervals
 from soundwhere.evaluation.page import sheets
@@ -130,9 +130,9 @@ def scores_table(entrants: Sequence[Entrant], match: Match) -> Table:
         for share in chance
     ]
     cost = "s a scene: from one picture and its sound to maps, on this machine."
-    return figures_table(
-        match.title, rows, columns, how, lost, *found, cost, first="row", kinds=kinds, signed={"lost", "lost_free"}
-    )
+    notes = how, lost, *found, cost
+    signed = {"lost", "lost_free"}
+    return figures_table(match.title, rows, columns, *notes, first="row", kinds=kinds, faint=TOLD_MORE, signed=signed)
 
 
 def references(entrants: Sequence[Entrant]) -> dict[Row, Row]:
