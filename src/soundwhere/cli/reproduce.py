@@ -53,6 +53,8 @@ class Options:
     """Folder of the data set, or of the benchmarks' media."""
     annotations: Annotated[Path | None, named("DIR")] = None
     """Folder of the published annotation files: for --scale paper, and for the table of benchmarks."""
+    masks: Annotated[Path | None, named("DIR")] = None
+    """Folder of the masks of vggsound-duet-mask, which its authors publish apart; without, it is left out."""
     root: Annotated[Path | None, named("DIR")] = None
     """Folder to train on, where that is not --data."""
     benchmark: Annotated[tuple[str, ...], named("NAME ...")] = ()
@@ -217,6 +219,7 @@ class _Parts:
             options.benchmark,
             data=self.data,
             annotations=options.annotations,
+            masks=options.masks,
             boxes=True,
             limit=options.limit,
             allow_missing=options.allow_missing,
@@ -237,18 +240,24 @@ class _Parts:
 
     def _scored(self, name: str = "") -> dict[str, Any]:
         """What the analyses of one benchmark are given."""
+        from soundwhere.data.benchmarks.catalogue import BENCHMARKS
+
         options = self.options
+        name = name or options.benchmark[0]
+        masks = options.masks if name in BENCHMARKS and "masks" in BENCHMARKS[name].options else None
         given = {"data": self.data, "annotations": options.annotations, "allow_missing": options.allow_missing}
-        return {"benchmark": name or options.benchmark[0], "limit": options.limit, **given}
+        return {"benchmark": name, "limit": options.limit, "masks": masks, **given}
 
     def _open(self) -> tuple[list[Task], dict[str, str]]:
         """The scenes of every benchmark; of the paper's, those that are not at hand are left out, with the reason."""
+        from soundwhere.data.benchmarks.catalogue import BENCHMARKS
+
         tasks, missing = [], {}
         for name in self.options.benchmark:
             try:
                 tasks.append(task_of(Scored(**self._scored(name))))
-            except DataError as error:
-                if self.options.scale != "paper":
+            except (ConfigError, DataError) as error:
+                if self.options.scale != "paper" or name not in BENCHMARKS:
                     raise
                 say(f"{name} is left out: {error.message}")
                 missing[name] = error.message
