@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from soundwhere.analysis.contenders import OWN, REFERENCE, TOLD_MORE
 from soundwhere.analysis.match import FRAMES
 from soundwhere.analysis.report import SCENES, Report, rows_with_intervals
+from soundwhere.data.benchmarks.boxed import is_boxed
 from soundwhere.evaluation.page import sheets
 from soundwhere.evaluation.published import published
 from soundwhere.evaluation.summary import as_json
@@ -284,6 +285,8 @@ def _pictures(entrants: Sequence[Entrant], matches: Sequence[Match]) -> dict[str
     pictures: dict[str, Image | Figure] = {}
     for match in matches:
         pictures[f"With their own and with another scene's sound, {match.title}"] = _chart(entrants, match)
+        if is_boxed(match.task.benchmark):
+            continue  # the same scenes as by masks
         drawn = sheets(match.evaluation, match.task.scenes, match.methods, apart=False, height_px=_SCENE_PX)
         pictures |= {f"{heading}, {match.title}": sheet for heading, sheet in drawn.items()}
     return pictures
