@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,11 +19,9 @@ from soundwhere.reproduction.scales import PartName, ScaleName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from soundwhere.analysis.contenders import Contender
     from soundwhere.analysis.report import Report
     from soundwhere.evaluation.task import Task
     from soundwhere.metrics.report import Table
-    from soundwhere.reproduction.reference import Reference
 
 DESCRIPTION = """\
 Run every table and figure of the paper again, at the scale of the data at hand, and write one page: ours beside the
@@ -132,12 +129,15 @@ class _Parts:
         from soundwhere.cli.analyse_compare import contenders_of
         from soundwhere.reproduction.budget import budget_of
         from soundwhere.reproduction.page import Page
+        from soundwhere.reproduction.reference import Reference
 
         assert options.recipe is not None
         self.options, self.recipe = options, options.recipe
         self.budget = budget_of(self.recipe, options.steps)
         self.data = options.data or options.out / "made-up"
-        contenders_of(self._comparison(), self.budget.steps)  # refuses what is unknown before anything is written
+        # refuses what is unknown before anything is written; SCAV is the last
+        self.contenders, self.impossible = contenders_of(self._comparison(), self.budget.steps)
+        self.scav = Reference(self.contenders[-1], options.out / "compare/rows", options.minutes, options.download)
         if options.data is None:
             self._make_up()
         self.tasks, missing = self._open()
@@ -162,21 +162,6 @@ class _Parts:
         print(f"\nwrote {show_path(self.options.out / 'index.html')}: {self.page.verdicts()}")
         return 1 if self.page.problems else 0
 
-    @cached_property
-    def contenders(self) -> list[Contender]:
-        """Who is compared, SCAV last."""
-        from soundwhere.cli.analyse_compare import contenders_of
-
-        return contenders_of(self._comparison(), self.budget.steps)[0]
-
-    @cached_property
-    def scav(self) -> Reference:
-        """The row that every part asks about."""
-        from soundwhere.reproduction.reference import Reference
-
-        options = self.options
-        return Reference(self.contenders[-1], options.out / "compare/rows", options.minutes, options.download)
-
     def _make_up(self) -> None:
         from soundwhere.data.synthetic.data_set import Sizes, write_data_set
         from soundwhere.reproduction.scales import MADE_UP_CLIPS, MADE_UP_SCENES, QUICK_CLIPS
@@ -197,7 +182,9 @@ class _Parts:
             + (f", at most {options.minutes:g} min" if options.minutes else ""),
             "recipe": str(self.recipe),
             "seed": f"{options.seed}, one training of each",
-            "left out": left_out(quick=options.quick, steps=budget.steps, full=budget.full, scenes=options.limit),
+            "left out": left_out(
+                budget, scenes=options.limit, parts=options.parts, systems=self.impossible, asked=options.methods
+            ),
         }
 
     def _say_how_long(self) -> None:

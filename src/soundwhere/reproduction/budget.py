@@ -9,8 +9,10 @@ from soundwhere.analysis.contenders import total_steps
 from soundwhere.errors import ConfigError
 from soundwhere.methods.catalogue import read_config
 from soundwhere.methods.scav.config import SCAVConfig
+from soundwhere.reproduction.scales import PARTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
@@ -45,12 +47,25 @@ def budget_of(recipe: Path, steps: int | None) -> Budget:
     return Budget(steps or full, full, config.method.lasting(steps or full))
 
 
-def left_out(*, quick: bool, steps: int, full: int, scenes: int | None) -> str:
-    """What a quick run leaves out, in words; a dash for nothing."""
-    if not quick:
-        return "-"
-    few = "" if scenes is None else f" and scores {scenes} scenes of each benchmark"
-    return (
-        f"--quick trains for {steps} of {full} steps{few}, so many claims stay undecided. Nothing else is left out: "
-        "every table, figure and system is here."
-    )
+def left_out(
+    budget: Budget, *, scenes: int | None, parts: Sequence[str], systems: Mapping[str, str], asked: Sequence[str]
+) -> str:
+    """What a run leaves out, in words; a dash for nothing.
+
+    Args:
+        budget: For how long it trains.
+        scenes: How many it scores of each benchmark at most.
+        parts: Which it runs.
+        systems: Those that cannot be trained, with the reason.
+        asked: The only systems that were asked for, if not all were.
+    """
+    skipped = [part for part in PARTS if part not in parts]
+    said = [
+        *([f"all but {budget.steps} of {budget.full} steps"] if budget.steps < budget.full else []),
+        *([f"all but {scenes} scenes of each benchmark"] if scenes is not None else []),
+        *([f"the parts {', '.join(skipped)}"] if skipped else []),
+        *([f"all systems but {', '.join(asked)}"] if asked else []),
+        *(f"{system}: {reason}" for system, reason in systems.items()),
+    ]
+    short = budget.steps < budget.full or scenes is not None
+    return "; ".join(said) + (". So many claims stay undecided." if short else "") if said else "-"
