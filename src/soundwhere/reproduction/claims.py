@@ -96,7 +96,7 @@ def comparison_claims(values: Mapping[str, Any]) -> Iterator[Claim]:
             method = PAPER.get(names[row])
             if method is None or method not in theirs or PAPER[REFERENCE] not in theirs:
                 continue
-            lead = _interval(figures[JUDGED])
+            lead = Interval(**figures[JUDGED])
             yield Claim(
                 f"{'box' if found['truth'] == 'boxes' else 'mask'} table",
                 f"SCAV against {row}, {figure_name(JUDGED)}",
@@ -112,8 +112,8 @@ def convergence_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
     part = "selective convergence"
     for name, more in values["more_than_misled"].items():
         words = f"stage 1 of {name}: dominant against second source, {figure_name(JUDGED)}"
-        yield Claim(part, words, data, paper, _interval(values["gaps"][name]["gap"][JUDGED]))
-        yield Claim(part, "that gap against the one with another scene's sound", data, None, _interval(more))
+        yield Claim(part, words, data, paper, Interval(**values["gaps"][name]["gap"][JUDGED]))
+        yield Claim(part, "that gap against the one with another scene's sound", data, None, Interval(**more))
 
 
 def ablation_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
@@ -121,20 +121,20 @@ def ablation_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
     rows = values["rows"]
     for each in values["orderings"]:
         words = f"{rows[each['first']]['label']} against {rows[each['second']]['label']}, {figure_name(JUDGED)}"
-        yield Claim("ablation", words, data, each["paper"], _interval(each["ours"]))
+        yield Claim("ablation", words, data, each["paper"], Interval(**each["ours"]))
     for row in rows.values():
         if row["paper"] is not None:
             place = row["paper"]["figures"].index(JUDGED)
             theirs = (row["paper"]["box"][place] - row["paper"]["mask"][place]) / 100
             words = f"{row['label']}: boxes against masks, {figure_name(JUDGED)}"
-            yield Claim("box against mask", words, data, theirs, _interval(row["box_minus_mask"]))
+            yield Claim("box against mask", words, data, theirs, Interval(**row["box_minus_mask"]))
 
 
 def protocol_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
     """Source-wise scores are no lower than frame-wise ones, from what `protocols` found."""
     for answer, gain in values["source_minus_frame"].items():
         words = f"{answer}: source-wise against frame-wise, mean IoU"
-        yield Claim("protocols", words, data, None, _interval(gain))
+        yield Claim("protocols", words, data, None, Interval(**gain))
 
 
 def theory_statements(values: Mapping[str, Any]) -> list[Statement]:
@@ -186,7 +186,3 @@ def as_values(claims: Sequence[Claim], statements: Sequence[Statement]) -> dict[
 def _reference(names: Mapping[str, str], pair: str) -> str:
     """The row of SCAV that ends the name of a pair."""
     return max((row for row, name in names.items() if name == REFERENCE and pair.endswith(f" - {row}")), key=len)
-
-
-def _interval(value: Mapping[str, float]) -> Interval:
-    return Interval(value["value"], value["low"], value["high"])

@@ -43,7 +43,10 @@ def main_tables(values: Mapping[str, Any]) -> list[Table]:
             if row not in found["scores"]:
                 continue
             paper, ours = theirs.get(PAPER.get(facts["name"], ""), {}), found["scores"][row]
-            pairs = ((_printed(paper.get(figure)), percent(_interval(ours.get(figure)))) for figure in _FIGURES)
+            pairs = (
+                (_printed(paper.get(figure)), percent(Interval(**ours[figure]) if ours.get(figure) else None))
+                for figure in _FIGURES
+            )
             lines.append((row, facts["kind"], *(cell for pair in pairs for cell in pair)))
         columns = (f"{figure_name(figure)}, {whose}" for figure in _FIGURES for whose in ("paper", "ours"))
         note = (
@@ -58,7 +61,3 @@ def main_tables(values: Mapping[str, Any]) -> list[Table]:
 
 def _printed(figure: float | None) -> str:
     return "-" if figure is None else f"{figure:.1f}"
-
-
-def _interval(value: Mapping[str, float] | None) -> Interval | None:
-    return None if value is None else Interval(value["value"], value["low"], value["high"])
