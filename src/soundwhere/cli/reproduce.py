@@ -197,7 +197,7 @@ class _Parts:
         pace = measure(self.scav, self.tasks[0])
         expected = durations(pace, self.budget.method, self.contenders, self.tasks, self.options.minutes)
         wanted = {part: expected.get(part, 0.0) for part in self.options.parts}
-        for part, seconds in {**wanted, "in all": sum(wanted.values())}.items():
+        for part, seconds in [*wanted.items(), ("in all", sum(wanted.values()))]:
             say(f"{part:<12} about {max(1, round(seconds / 60))} min")
 
     def _comparison(self) -> Compare:
