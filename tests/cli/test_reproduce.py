@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from typing import TYPE_CHECKING
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from soundwhere.cli.main import run
+from soundwhere.constants import SAMPLE_RATE_HZ
+from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
+    from multiprocessing.context import BaseContext
 
     Capture = pytest.CaptureFixture[str]
 
@@ -37,12 +47,26 @@ source = "real-duet"
 COMMAND = ["reproduce", "--configs", "rivals", "--recipe", "scav.toml", "--device", "cpu", "--limit", "4"]
 
 
+def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
+    for name in ("MADE_UP_CLIPS", "QUICK_CLIPS"):
+        monkeypatch.setattr(f"soundwhere.reproduction.scales.{name}", 64)
+    monkeypatch.setattr("soundwhere.reproduction.durations._TRIED_S", 0.0)
+
+
+def reproduce_until_killed(folder: Path) -> None:
+    """Run the command in this process, which is killed when the rows of the ablation are trained."""
+    os.chdir(folder)
+    patch = pytest.MonkeyPatch()
+    make_small(patch)
+    patch.setattr("soundwhere.analysis.ablation.score_rows", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+    run(COMMAND)
+
+
 @pytest.fixture
 def recipes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two rivals and SCAV, all tiny; few made-up clips, and a constant answer chosen by few scenes."""
-    monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
-    monkeypatch.setattr("soundwhere.cli.reproduce.MADE_UP_CLIPS", 64)
-    monkeypatch.setattr("soundwhere.reproduction.durations._TRIED_S", 0.0)
+    make_small(monkeypatch)
     (folder / "rivals").mkdir()
     for name in ("lvs", "oa-ssl"):
         (folder / "rivals" / f"{name}-controlled.toml").write_text(RIVAL.format(name=name))
@@ -50,17 +74,19 @@ def recipes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_every_part_on_one_page(recipes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_part_on_one_page_after_kill_9(
+    warm: BaseContext, recipes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run([*COMMAND, "--dry-run"]) == 0
     assert "compare      about" in capsys.readouterr().err
     out = recipes / "reproduction"
     assert not (out / "index.html").exists()
 
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            "soundwhere.analysis.ablation.score_rows", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
-        assert run(COMMAND) == 130
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # where the new process finds this file
+    killed = warm.Process(target=reproduce_until_killed, args=(recipes,))  # type: ignore[attr-defined]
+    killed.start()
+    killed.join(600)
+    assert killed.exitcode == -signal.SIGKILL
     page = (out / "index.html").read_text()
     assert "Selective convergence" in page
     assert "Frame-wise against source-wise" not in page
@@ -77,7 +103,7 @@ def test_every_part_on_one_page(recipes: Path, capsys: Capture, monkeypatch: pyt
         *("Verdicts", "Box and mask tables, every system", "Theory appendix", "Benchmarks", "VGGSound-Duet-Mask"),
         *("Ablation, Algorithm 1, box against mask", "Frame-wise against source-wise", "Algorithm 1, step by step"),
         *("What both protocols compare", "How training went", "Failure modes", "The gap over the steps of stage 1"),
-        *("real-duet test, boxes", "real-trio test, boxes"),
+        *("Mask table: real-duet test", "Box table: real-trio test", "The losses of the others"),
     ):
         assert words in page, words
     found = json.loads((out / "claims.json").read_text())
@@ -92,13 +118,67 @@ def test_every_part_on_one_page(recipes: Path, capsys: Capture, monkeypatch: pyt
 def test_some_parts_and_a_part_that_fails(recipes: Path, capsys: Capture) -> None:
     assert run([*COMMAND, "--parts", "theory", "data-sets", "--quick"]) == 0
     page = (recipes / "reproduction" / "index.html").read_text()
-    assert "--quick trains for" in page
+    assert "all but 4 scenes of each benchmark" in page
     assert "Box and mask tables" not in page
     capsys.readouterr()
     assert run([*COMMAND, "--parts", "theory", "compare", "--methods", "oa-ssl"]) == 1
     captured = capsys.readouterr()
     assert "compare could not be done" in captured.err
     assert "index.html" in captured.out
+
+
+def test_what_was_done_before_is_taken_and_other_settings_are_refused(recipes: Path, capsys: Capture) -> None:
+    command = [*COMMAND, "--parts", "protocols"]
+    assert run(command) == 0
+    assert (recipes / "reproduction/protocols/protocols.json").is_file()
+    capsys.readouterr()
+    assert run([*command, "--steps", "4"]) == 2
+    assert "was trained with other settings: method.steps_one" in capsys.readouterr().err
+    assert run([*command, "--limit", "6"]) == 2
+    assert "made with other settings" in capsys.readouterr().err
+
+    taken = f"scav={recipes / 'reproduction/compare/rows/scav-seed-0'}"
+    other = [*command, "--data", "reproduction/made-up", "--out", "other", "--take", taken]
+    assert run([*other, "--parts", "convergence", "figures"]) == 0
+    assert not (recipes / "other/compare").exists()
+    assert "How training went" in (recipes / "other/index.html").read_text()
+
+
+def write_media(folder: Path, names: Sequence[str]) -> None:
+    """A grey picture and a tone for each name, as the benchmarks' media are laid out."""
+    for part in ("frames", "audio"):
+        (folder / part).mkdir(parents=True)
+    time_s = np.arange(3 * SAMPLE_RATE_HZ) / SAMPLE_RATE_HZ
+    for number, name in enumerate(names):
+        Image.new("RGB", (64, 64), (20 * number + 20,) * 3).save(folder / "frames" / f"{name}.jpg")
+        write_wav(folder / "audio" / f"{name}.wav", (0.2 * np.sin(2e3 * (number + 1) * time_s)).astype(np.float32))
+
+
+def test_the_papers_own_benchmarks_where_some_media_are_at_hand(recipes: Path, capsys: Capture, shared: Path) -> None:
+    annotations = shared / "data/annotations"
+    with (annotations / "avgn/vggsound_duet_test.csv").open(newline="") as file:
+        pairs = [row for _, row in zip(range(3), csv.reader(file), strict=False)]
+    write_media(Path("media"), sorted({name for row in pairs for name in (row[0], row[2])}))
+    (recipes / "scav.toml").write_text(RECIPE.replace('"real-duet"', '"folder"'))
+    (recipes / "rivals/avgn-controlled.toml").write_text(RIVAL.format(name="avgn"))
+    made_up: Any = ["--scale", "paper", "--data", "media", "--annotations", str(annotations), "--root", "media"]
+    found = run([*COMMAND, *made_up, "--allow-missing", "--parts", "data-sets", "compare"])
+    captured = capsys.readouterr()
+    assert found == 1, captured.err  # some benchmarks are left out
+    assert "vggsound-duet-mask is left out: vggsound-duet-mask needs the masks" in captured.err
+    assert "avgn is left out" in captured.err
+    page = Path("reproduction/index.html").read_text()
+    assert "Box table: vggsound-duet" in page
+    assert "5 158" in page
+    claims = json.loads(Path("reproduction/claims.json").read_text())["claims"]
+    assert {(each["part"], each["data"]) for each in claims} == {("box table", "vggsound-duet")}
+
+
+def test_figures_need_matplotlib(recipes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run(COMMAND) == 2
+    assert "matplotlib" in capsys.readouterr().err
+    assert not (recipes / "reproduction").exists()
 
 
 @pytest.mark.parametrize(
@@ -110,6 +190,10 @@ def test_some_parts_and_a_part_that_fails(recipes: Path, capsys: Capture) -> Non
         (["--recipe", "nowhere.toml"], "does not exist"),
         (["--configs", "nowhere"], "holds no controlled configuration"),
         (["--benchmark", "nothing"], "There is no benchmark 'nothing'"),
+        (["--methods", "nobody"], "There is no row nobody"),
+        (["--take", "scav"], "does not name a method and MODEL"),
+        (["--recipe", "rivals/lvs-controlled.toml"], "is a recipe of the method lvs, not of scav"),
+        (["--scale", "paper", "--data", "rivals"], "None of the benchmarks is at hand"),
     ],
 )
 def test_bad_input_is_told_before_anything_is_trained(

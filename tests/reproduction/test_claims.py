@@ -93,10 +93,11 @@ def test_scav_against_what_the_paper_compares_it_with() -> None:
 def test_what_the_other_analyses_say() -> None:
     gaps = {"gap": figure(0.4, 0.3, 0.5)}
     paper = {"dominant": {"ciou@0.3": 0.5}, "second": {"ciou@0.3": 0.1}}
-    values = {"paper": paper, "gaps": {"a": gaps, "a, other sound": {"gap": figure(0.3, 0.2, 0.35)}, "constant": gaps}}
+    misled = {"a": figure(0.1, -0.05, 0.2)["ciou@0.3"]}
+    values = {"paper": paper, "gaps": {"a": gaps, "constant": gaps}, "more_than_misled": misled}
     first, second = convergence_claims(values, "duets")
     assert (first.paper, first.verdict) == (0.4, AGREES)
-    assert second.ours.low == pytest.approx(0.3 - 0.35)
+    assert second.ours == Interval(0.1, -0.05, 0.2)
     assert second.verdict == UNDECIDED
 
     row = {"label": "full", "box_minus_mask": figure(-0.05, -0.1, -0.01)["ciou@0.3"]}
@@ -108,11 +109,8 @@ def test_what_the_other_analyses_say() -> None:
     assert boxes.paper == pytest.approx(-0.07)
     assert boxes.verdict == AGREES
 
-    iou = {
-        name: {"figures": {"scav": {"mean_iou": low}}} for name, low in (("scav", figure(0.2, 0.1, 0.3)["ciou@0.3"]),)
-    }
-    iou["scav-source-wise"] = {"figures": {"scav": {"mean_iou": figure(0.6, 0.5, 0.7)["ciou@0.3"]}}}
-    (protocol,) = protocol_claims({"presets": iou}, "duets")
+    gains = {"scav": {"value": 0.4, "low": 0.3, "high": 0.5}}
+    (protocol,) = protocol_claims({"source_minus_frame": gains}, "duets")
     assert protocol.verdict == AGREES
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.analysis.contenders import OWN, REFERENCE
+from soundwhere.analysis.contenders import OWN, REFERENCE, TOLD_MORE
 from soundwhere.analysis.match import FRAMES
 from soundwhere.analysis.report import SCENES, Report, rows_with_intervals
+from soundwhere.data.benchmarks.boxed import is_boxed
 from soundwhere.evaluation.page import sheets
 from soundwhere.evaluation.published import published
 from soundwhere.evaluation.summary import as_json
@@ -130,9 +131,9 @@ def scores_table(entrants: Sequence[Entrant], match: Match) -> Table:
         for share in chance
     ]
     cost = "s a scene: from one picture and its sound to maps, on this machine."
-    return figures_table(
-        match.title, rows, columns, how, lost, *found, cost, first="row", kinds=kinds, signed={"lost", "lost_free"}
-    )
+    notes = how, lost, *found, cost
+    signed = {"lost", "lost_free"}
+    return figures_table(match.title, rows, columns, *notes, first="row", kinds=kinds, faint=TOLD_MORE, signed=signed)
 
 
 def references(entrants: Sequence[Entrant]) -> dict[Row, Row]:
@@ -284,6 +285,8 @@ def _pictures(entrants: Sequence[Entrant], matches: Sequence[Match]) -> dict[str
     pictures: dict[str, Image | Figure] = {}
     for match in matches:
         pictures[f"With their own and with another scene's sound, {match.title}"] = _chart(entrants, match)
+        if is_boxed(match.task.benchmark):
+            continue  # the same scenes as by masks
         drawn = sheets(match.evaluation, match.task.scenes, match.methods, apart=False, height_px=_SCENE_PX)
         pictures |= {f"{heading}, {match.title}": sheet for heading, sheet in drawn.items()}
     return pictures

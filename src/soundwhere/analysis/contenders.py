@@ -18,7 +18,7 @@ from soundwhere.methods.files import build, load_model
 from soundwhere.training.run import check_config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from soundwhere.config import Config, DataConfig, MethodConfig
     from soundwhere.evaluation.task import Task
@@ -28,6 +28,8 @@ REFERENCE: Final = "scav"
 """The row that the others are compared with; it stands last, as in the paper's tables."""
 OWN: Final = "self-supervised"
 """What rows are that were told nothing but clips."""
+TOLD_MORE: Final = frozenset({"with labels", "with captions"})
+"""What rows are that were told more, which the paper prints in grey."""
 SUFFIX: Final = "-controlled.toml"
 CAPTIONS: Final = "oa-ssl"
 """The row that needs a file which nobody has by default."""
@@ -227,6 +229,13 @@ def facts_of(network: Network, trained: str = "", seed: int | None = None) -> Fa
     return Facts(labels, _audioset(config), sum(weights.numel() for weights in network.parameters()), trained, seed)
 
 
+def steps_done(config: Config, stage: str, step: int) -> int:
+    """Optimiser steps of all stages up to a step of one of them."""
+    stages = find_method(config.method.family).stages(config.method)
+    lengths = {each.name: each.phases[-1].until for each in stages}
+    return sum(lengths[name] for name in list(lengths)[: list(lengths).index(stage)]) + step
+
+
 def trained_words(config: Config, stage: str, step: int, seconds: float) -> str:
     """How long a row was trained, in words, from where it ended.
 
@@ -236,11 +245,7 @@ def trained_words(config: Config, stage: str, step: int, seconds: float) -> str:
         step: Of that stage.
         seconds: Of all its steps.
     """
-    stages = find_method(config.method.family).stages(config.method)
-    lengths: Mapping[str, int] = {each.name: each.phases[-1].until for each in stages}
-    names = list(lengths)
-    done = sum(lengths[name] for name in names[: names.index(stage)]) + step
-    total = sum(lengths.values())
+    done, total = steps_done(config, stage, step), total_steps(config)
     words = f"{done} steps" if done >= total else f"stopped after {done} of {total} steps"
     return f"seed {config.train.seed}, {words} in {seconds / 60:.1f} min"
 

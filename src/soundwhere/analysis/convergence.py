@@ -28,6 +28,7 @@ from soundwhere.evaluation.scoring import evaluate
 from soundwhere.evaluation.summary import as_json
 from soundwhere.metrics.bootstrap import intervals, paired_differences
 from soundwhere.metrics.dominance import by_dominance, first_wins
+from soundwhere.metrics.listening import mean_interval
 from soundwhere.metrics.presets import find_preset
 from soundwhere.metrics.report import Cell, Table, figure_name, figures_table, percent
 from soundwhere.training.run import STEPS, stage_file
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from soundwhere.evaluation.summary import Figures
     from soundwhere.methods.method import Network
+    from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
     from soundwhere.metrics.pairs import PairScores
     from soundwhere.types import Scene
@@ -205,18 +207,29 @@ def gap(pairs: PairScores) -> dict[str, Figures]:
     }
 
 
+def more_than(pairs: PairScores, other: PairScores, level: float = 0.3) -> Interval:
+    """By how much the gap in CIoU of one answer is larger than that of another on the same scenes, paired."""
+    own, theirs = (
+        np.subtract(*((each.iou >= level).double().numpy() for each in by_dominance(every))) for every in (pairs, other)
+    )
+    return mean_interval(own - theirs)
+
+
 def convergence_results(observations: Observations, curve: Curve = ()) -> Report:
     """Dominant against second source, what predicts which wins, who agrees with whom, and the gap over the steps."""
     gaps = {name: gap(pairs) for name, pairs in observations.pairs.items()}
     wins = {name: observations.left_wins(name) for name in observations.pairs}
     predictors = {name: predict(each, observations.level_db, observations.doublings) for name, each in wins.items()}
     agreed = [agreement(a, b, wins[a], wins[b]) for a, b in combinations(wins, 2)]
+    heard = {name: observations.pairs.get(f"{name}, {OTHER_SOUND}") for name in gaps}
+    misled = {name: more_than(observations.pairs[name], other) for name, other in heard.items() if other is not None}
     shown = {name: {source: row[source]["ciou@0.3"] for source in ("dominant", "second")} for name, row in gaps.items()}
     values = {
         "scenes": len(observations.names),
         "left_out": observations.left_out,
         "paper": PAPER,
         "gaps": as_json(gaps),
+        "more_than_misled": as_json(misled),
         "predictors": as_json(predictors),
         "agreements": [asdict(each) for each in agreed],
         "scene_names": list(observations.names),

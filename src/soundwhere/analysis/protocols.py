@@ -25,7 +25,7 @@ from soundwhere.evaluation.page import new_figure
 from soundwhere.evaluation.reading import views
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.summary import as_json
-from soundwhere.metrics.bootstrap import intervals
+from soundwhere.metrics.bootstrap import intervals, paired_differences
 from soundwhere.metrics.listening import mean_interval
 from soundwhere.metrics.pairs import PairScores, concatenate
 from soundwhere.metrics.presets import PRESETS, find_preset, score, upsample
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 EDGES: Final = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 """Borders of the bins of the fill ratio."""
 CONSTANT: Final = Row(answer="constant pair")
+FRAME_WISE, SOURCE_WISE = "scav", "scav-source-wise"
+"""The presets of the paper's two protocols."""
 _FILL = (
     "Mean IoU in percent. Fill ratio: share of its tightest box that an object covers, which is also the IoU of its "
     "true mask against that box. Gain: IoU by box minus IoU by mask. Intervals: 95 %, bootstrap over objects."
@@ -216,10 +218,13 @@ def protocols_results(comparison: Comparison) -> Report:
         *(f"- {name}: {_rules(name)}" for name in scored),
     )
     head = ("preset", "answer", *map(figure_name, columns))
+    whole, cropped = (comparison.presets[name] for name in (FRAME_WISE, SOURCE_WISE))
+    gains = {answer: paired_differences(cropped[answer], whole[answer])["mean_iou"] for answer in whole}
     values = {
         "presets": {
             name: {"choices": asdict(PRESETS[name]), "figures": as_json(answers)} for name, answers in scored.items()
-        }
+        },
+        "source_minus_frame": as_json(gains),
     }
     shown = {
         name: {answer: figures["mean_iou"] for answer, figures in answers.items()} for name, answers in scored.items()

@@ -33,6 +33,8 @@ class Compare:
     """Folder of the benchmarks' media or data set."""
     annotations: Annotated[Path | None, named("DIR")] = None
     """Folder of the annotation files; by default `annotations` in --data, or --data itself."""
+    masks: Annotated[Path | None, named("DIR")] = None
+    """Folder of masks, for benchmarks whose authors publish them apart."""
     boxes: Annotated[bool, *FLAG] = False
     """Score benchmarks of masks a second time, by the tightest boxes around them."""
     split: Literal["val", "test"] = "test"
@@ -208,7 +210,7 @@ def _tasks(options: Compare) -> list[tuple[Request, Task]]:
     names = list(dict.fromkeys(options.benchmark))
     for name in names:
         entry = catalogue.BENCHMARKS.get(name)
-        chosen: dict[str, Any] = {"split": options.split, "layout": options.layout}
+        chosen: dict[str, Any] = {"split": options.split, "layout": options.layout, "masks": options.masks}
         if entry is not None and len(names) > 1:  # what one of several does not take is meant for the others
             chosen = {option: value for option, value in chosen.items() if option in entry.options}
         request = Request(name, options.data, options.annotations, catalogue.Options(**chosen))

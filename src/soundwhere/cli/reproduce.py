@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import tyro
 
@@ -12,16 +12,16 @@ from soundwhere.cli.analyse_compare import Compare, compare
 from soundwhere.cli.analyse_scenes import Scored, task_of
 from soundwhere.cli.analyse_training import Ablation, ablation
 from soundwhere.cli.options import FLAG, named, parse, say
-from soundwhere.cli.terminal import print_tables, print_written, show_path
-from soundwhere.errors import ConfigError, DataError, SoundwhereError
+from soundwhere.cli.terminal import Bar, print_written, show_path
+from soundwhere.errors import ConfigError, DataError
+from soundwhere.reproduction.scales import PartName, ScaleName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from soundwhere.analysis.report import Report
-    from soundwhere.evaluation.page import Section
     from soundwhere.evaluation.task import Task
-    from soundwhere.reproduction.claims import Claim, Statement
+    from soundwhere.metrics.report import Table
 
 DESCRIPTION = """\
 Run every table and figure of the paper again, at the scale of the data at hand, and write one page: ours beside the
@@ -36,21 +36,6 @@ Examples:
   soundwhere reproduce --scale paper --data media/ --annotations annotations/ --root vggsound-train/ --allow-missing
 """
 
-Scale = Literal["made-up", "real", "paper"]
-PartName = Literal["data-sets", "theory", "compare", "convergence", "ablation", "protocols", "figures"]
-PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
-RECIPES: Final[dict[Scale, str]] = {
-    "made-up": "configs/made-up-reproduction.toml",
-    "real": "configs/real-duet.toml",
-    "paper": "configs/paper.toml",
-}
-BENCHMARKS: Final[dict[Scale, tuple[str, ...]]] = {
-    "made-up": ("real-duet", "real-trio"),  # clips in the layout of real-duet
-    "real": ("real-duet", "real-trio"),
-    "paper": ("vggsound-duet", "vggsound-duet-mask", "vggsound-instruments-duet", "music-duet"),
-}
-QUICK_STEPS, QUICK_SCENES = 60, 24
-MADE_UP_CLIPS, MADE_UP_SCENES, MADE_UP_QUICK = 1920, 300, 480
 _KEPT: Final = 6  # copies of stage 1, to see how it converges
 
 
@@ -58,19 +43,22 @@ _KEPT: Final = 6  # copies of stage 1, to see how it converges
 class Options:
     """Everything of the paper, or some parts of it."""
 
-    scale: Annotated[Scale | None, named("{made-up,real,paper}")] = None
+    scale: Annotated[ScaleName | None, named("{made-up,real,paper}")] = None
     """Whose data: made-up clips (the default without --data), a set in the layout of real-duet (the default with it),
     or the paper's own benchmarks."""
     data: Annotated[Path | None, named("DIR")] = None
     """Folder of the data set, or of the benchmarks' media."""
     annotations: Annotated[Path | None, named("DIR")] = None
     """Folder of the published annotation files: for --scale paper, and for the table of benchmarks."""
+    masks: Annotated[Path | None, named("DIR")] = None
+    """Folder of the masks of vggsound-duet-mask, which its authors publish apart; without, it is left out."""
     root: Annotated[Path | None, named("DIR")] = None
     """Folder to train on, where that is not --data."""
     benchmark: Annotated[tuple[str, ...], named("NAME ...")] = ()
     """Benchmarks of the main tables; the first is also that of the ablation and the figures."""
-    parts: Annotated[tuple[PartName, ...], named("PART ...")] = PARTS
-    """Only these parts; those that need a trained SCAV find it in --out or train it."""
+    parts: Annotated[tuple[PartName, ...], named("PART ...")] = ()
+    """Only these parts: data-sets, theory, compare, convergence, ablation, protocols, figures. What needs a trained
+    SCAV finds it in --out or trains it."""
     quick: Annotated[bool, *FLAG] = False
     """Few steps and few scenes: 20 minutes on two cores. The page says what that leaves out."""
     dry_run: Annotated[bool, *FLAG] = False
@@ -109,57 +97,55 @@ def run(arguments: list[str]) -> int:
     from soundwhere.evaluation.page import new_figure
 
     new_figure(1, 1)  # find out before the work that figures cannot be drawn
-    return _Reproduction(_settled(options)).run()
+    return _Parts(_settled(options)).run()
 
 
 def _settled(options: Options) -> Options:
     """The options with all that follows from the scale."""
-    scale: Scale = options.scale or ("made-up" if options.data is None else "real")
-    if scale != "made-up" and options.data is None:
-        raise ConfigError(f"--scale {scale} needs data.", "Give its folder with --data, or leave out --scale.")
+    from soundwhere.reproduction.scales import PARTS, QUICK_SCENES, QUICK_STEPS, SCALES
+
+    name: ScaleName = options.scale or ("made-up" if options.data is None else "real")
+    if name != "made-up" and options.data is None:
+        raise ConfigError(f"--scale {name} needs data.", "Give its folder with --data, or leave out --scale.")
+    if options.data is not None and not options.data.is_dir():
+        raise DataError(f"{options.data} is not a folder.", "Give the folder of the data set with --data.")
     if options.limit is not None and options.limit < 2:
         raise ConfigError(f"--limit {options.limit} leaves too few scenes.", "Give at least 2.")
-    wrong = [part for part in options.parts if part not in PARTS]
-    if wrong or not options.parts:
-        raise ConfigError(f"There is no part {', '.join(wrong) or 'to run'}.", f"Choose among {', '.join(PARTS)}.")
     if options.quick:
         options = replace(options, steps=options.steps or QUICK_STEPS, limit=options.limit or QUICK_SCENES)
     return replace(
         options,
-        scale=scale,
-        recipe=options.recipe or Path(RECIPES[scale]),
-        benchmark=options.benchmark or BENCHMARKS[scale],
+        scale=name,
+        parts=options.parts or PARTS,
+        recipe=options.recipe or SCALES[name].recipe,
+        benchmark=options.benchmark or SCALES[name].benchmarks,
     )
 
 
-class _Reproduction:
-    """The parts, one after the other; the page grows with them."""
+class _Parts:
+    """What each part asks the analyses for, and how it comes on the page."""
 
     def __init__(self, options: Options) -> None:
-        from soundwhere.analysis.contenders import total_steps
-        from soundwhere.methods.catalogue import read_config
-        from soundwhere.methods.scav.config import SCAVConfig
+        from soundwhere.cli.analyse_compare import contenders_of
+        from soundwhere.reproduction.budget import budget_of
+        from soundwhere.reproduction.page import Page
+        from soundwhere.reproduction.reference import Reference
 
-        self.recipe = options.recipe or Path(RECIPES["made-up"])
-        recipe = read_config(self.recipe)
-        if not isinstance(recipe.method, SCAVConfig):
-            raise ConfigError(
-                f"{self.recipe} is a recipe of the method {recipe.method.family}, not of scav.",
-                "Give one of SCAV, such as configs/real-duet.toml.",
-            )
-        self.full_steps = total_steps(recipe)
-        self.steps = options.steps or self.full_steps
-        self.method = recipe.method.lasting(self.steps)
-        self.problems: dict[str, str] = {}
-        self.options = options
-        self.data = self._made_up() if options.data is None else options.data
-        self.tasks = self._open()
-        self.claims: list[Claim] = []
-        self.statements: list[Statement] = []
-        self.sections: list[Section] = []
+        assert options.recipe is not None
+        self.options, self.recipe = options, options.recipe
+        self.budget = budget_of(self.recipe, options.steps)
+        self.data = options.data or options.out / "made-up"
+        # refuses what is unknown before anything is written; SCAV is the last
+        self.contenders, self.impossible = contenders_of(self._comparison(), self.budget.steps)
+        self.scav = Reference(self.contenders[-1], options.out / "compare/rows", options.minutes, options.download)
+        if options.data is None:
+            self._make_up()
+        self.tasks, missing = self._open()
+        self.options = replace(options, benchmark=tuple(task.benchmark.name for task in self.tasks))
+        self.page = Page(options.out, self._facts(), missing)
 
     def run(self) -> int:
-        """Run every part that is asked for; a part that fails is reported, and the others go on."""
+        """Say how long everything takes, and run every part that is asked for."""
         parts: dict[PartName, Callable[[], None]] = {
             "data-sets": self._data_sets,
             "theory": self._theory,
@@ -172,49 +158,47 @@ class _Reproduction:
         self._say_how_long()
         if self.options.dry_run:
             return 0
-        for name in (name for name in PARTS if name in self.options.parts):
-            say(f"\n== {name}")
-            try:
-                parts[name]()
-            except SoundwhereError as error:
-                self.problems[name] = error.message
-                say(f"{name} could not be done: {error.message} {error.remedy}")
-            self._write()
-        print(f"\nwrote {show_path(self.options.out / 'index.html')}: {self._verdicts()}")
-        return 1 if self.problems else 0
+        self.page.run({name: part for name, part in parts.items() if name in self.options.parts}, say)
+        print(f"\nwrote {show_path(self.options.out / 'index.html')}: {self.page.verdicts()}")
+        return 1 if self.page.problems else 0
 
-    @property
-    def scav(self) -> Path:
-        """Where SCAV is: the folder of its training here, or the model that is taken."""
-        taken = dict(each.split("=", 1) for each in self.options.take if "=" in each).get("scav")
-        return Path(taken) if taken else self.options.out / "compare" / "rows" / f"scav-seed-{self.options.seed}"
-
-    def _made_up(self) -> Path:
-        from soundwhere.cli.terminal import Bar
+    def _make_up(self) -> None:
         from soundwhere.data.synthetic.data_set import Sizes, write_data_set
+        from soundwhere.reproduction.scales import MADE_UP_CLIPS, MADE_UP_SCENES, QUICK_CLIPS
 
-        clips = MADE_UP_QUICK if self.options.quick else MADE_UP_CLIPS
+        clips = QUICK_CLIPS if self.options.quick else MADE_UP_CLIPS
         with Bar("made-up clips", clips, "clips") as bar:
-            folder = self.options.out / "made-up"
-            return write_data_set(folder, Sizes.of(clips, self.options.limit or MADE_UP_SCENES), tick=bar.update)
+            write_data_set(self.data, Sizes.of(clips, self.options.limit or MADE_UP_SCENES), tick=bar.update)
+
+    def _facts(self) -> dict[str, str]:
+        from soundwhere.reproduction.budget import left_out
+
+        options, budget = self.options, self.budget
+        return {
+            "data": f"{self.data} ({options.scale})",
+            "benchmarks": ", ".join(options.benchmark),
+            "scenes": "all" if options.limit is None else f"the first {options.limit} of each",
+            "steps": f"{budget.steps} of each system"
+            + (f", at most {options.minutes:g} min" if options.minutes else ""),
+            "recipe": str(self.recipe),
+            "seed": f"{options.seed}, one training of each",
+            "left out": left_out(
+                budget, scenes=options.limit, parts=options.parts, systems=self.impossible, asked=options.methods
+            ),
+        }
 
     def _say_how_long(self) -> None:
         """Begin with SCAV's training, which tells how fast this machine is, and say what all the rest will take."""
-        from soundwhere.cli.analyse_compare import contenders_of
         from soundwhere.reproduction.durations import durations, measure
 
-        options = self.options
-        contenders, _ = contenders_of(self._comparison(), self.steps)
-        configs = [each.source for each in contenders if each.name == "scav" and not isinstance(each.source, str)]
-        if not configs:
+        if self.scav.taken:
             say("How long it takes is not known beforehand: SCAV is not trained here.")
             return
-        pace = measure(configs[0], self.scav, self.tasks[0], download=options.download)
-        trained = sum(not isinstance(each.source, str) for each in contenders)
-        scenes = sum(len(task.names) * (2 if task.benchmark.truth == "masks" else 1) for task in self.tasks)
-        expected = durations(pace, self.method, trained, len(contenders), scenes, options.minutes)
-        for part in options.parts:
-            say(f"{part:<12} about {max(1, round(expected.get(part, 0) / 60))} min")
+        pace = measure(self.scav, self.tasks[0])
+        expected = durations(pace, self.budget.method, self.contenders, self.tasks, self.options.minutes)
+        wanted = {part: expected.get(part, 0.0) for part in self.options.parts}
+        for part, seconds in [*wanted.items(), ("in all", sum(wanted.values()))]:
+            say(f"{part:<12} about {max(1, round(seconds / 60))} min")
 
     def _comparison(self) -> Compare:
         options = self.options
@@ -222,17 +206,18 @@ class _Reproduction:
             options.benchmark,
             data=self.data,
             annotations=options.annotations,
+            masks=options.masks,
             boxes=True,
             limit=options.limit,
             allow_missing=options.allow_missing,
             methods=tuple(dict.fromkeys((*options.methods, "scav"))) if options.methods else (),
-            steps=self.steps,
+            steps=self.budget.steps,
             seed=(options.seed,),
             minutes=options.minutes,
             take=options.take,
             configs=options.configs,
             recipe=self.recipe,
-            keep_every=max(1, self.method.steps_one // _KEPT),
+            keep_every=max(1, self.budget.method.steps_one // _KEPT),
             root=options.root,
             cache=options.cache,
             device=options.device,
@@ -242,155 +227,110 @@ class _Reproduction:
 
     def _scored(self, name: str = "") -> dict[str, Any]:
         """What the analyses of one benchmark are given."""
-        options = self.options
-        given = {"data": self.data, "annotations": options.annotations, "allow_missing": options.allow_missing}
-        return {"benchmark": name or options.benchmark[0], "limit": options.limit, **given}
+        from soundwhere.data.benchmarks.catalogue import BENCHMARKS
 
-    def _open(self) -> list[Task]:
-        """The scenes of every benchmark; of the paper's, those that are not at hand are left out and reported."""
-        tasks = []
+        options = self.options
+        name = name or options.benchmark[0]
+        masks = options.masks if name in BENCHMARKS and "masks" in BENCHMARKS[name].options else None
+        given = {"data": self.data, "annotations": options.annotations, "allow_missing": options.allow_missing}
+        return {"benchmark": name, "limit": options.limit, "masks": masks, **given}
+
+    def _open(self) -> tuple[list[Task], dict[str, str]]:
+        """The scenes of every benchmark; of the paper's, those that are not at hand are left out, with the reason."""
+        from soundwhere.data.benchmarks.catalogue import BENCHMARKS
+
+        tasks, missing = [], {}
         for name in self.options.benchmark:
             try:
                 tasks.append(task_of(Scored(**self._scored(name))))
-            except DataError as error:
-                if self.options.scale != "paper":
+            except (ConfigError, DataError) as error:
+                if self.options.scale != "paper" or name not in BENCHMARKS:
                     raise
                 say(f"{name} is left out: {error.message}")
-                self.problems[name] = error.message
+                missing[name] = error.message
         if not tasks:
             raise DataError(
                 "None of the benchmarks is at hand.", "Give their media with --data; see docs/benchmarks.md."
             )
-        self.options = replace(self.options, benchmark=tuple(task.benchmark.name for task in tasks))
-        return tasks
+        return tasks, missing
+
+    def _add(self, name: str, title: str, found: tuple[Report, dict[str, Any]], *first: Table) -> dict[str, Any]:
+        """Put an analysis on the page, and return its values."""
+        report, settings = found
+        print_written(self.options.out / name, self.page.add(name, title, report, settings, list(first)))
+        return report.values
 
     def _data_sets(self) -> None:
         from soundwhere.evaluation.page import Section
         from soundwhere.reproduction.data_sets import data_sets_table
 
-        ours = [task.benchmark for task in self.tasks]
-        self.sections.append(Section("Benchmarks", {}, [data_sets_table(self.options.annotations, ours)]))
+        table = data_sets_table(self.options.annotations, [task.benchmark for task in self.tasks])
+        self.page.sections.append(Section("Benchmarks", {}, [table]))
 
     def _theory(self) -> None:
         from soundwhere.analysis.theory import Setting
         from soundwhere.cli.analyse import Theory, theory
-        from soundwhere.reproduction.claims import statements_table, theory_statements
+        from soundwhere.reproduction.claims import theory_statements
 
-        report = self._keep("theory", "Theory appendix", *theory(Theory(Setting())))
-        self.statements = theory_statements(report.values)
-        print_tables([statements_table(self.statements)])
+        self.page.statements = theory_statements(self._add("theory", "Theory appendix", theory(Theory(Setting()))))
 
     def _compare(self) -> None:
         from soundwhere.reproduction.claims import comparison_claims
+        from soundwhere.reproduction.main_tables import main_tables
 
-        report = self._keep("compare", "Box and mask tables, every system", *compare(self._comparison()))
-        self.claims += comparison_claims(report.values)
+        found = compare(self._comparison())
+        title = "Box and mask tables, every system"
+        self.page.claims += comparison_claims(self._add("compare", title, found, *main_tables(found[0].values)))
 
     def _convergence(self) -> None:
         from soundwhere.cli.analyse import Convergence, convergence
         from soundwhere.reproduction.claims import convergence_claims
 
-        run = self.scav if self.scav.is_dir() else None
-        models = () if run else (str(self._scav_model()),)
-        asked = Convergence(**self._scored(), model=models, run=run)
-        report = self._keep("convergence", "Selective convergence", *convergence(asked))
-        self.claims += convergence_claims(report.values, self.options.benchmark[0])
+        model, folder = self.scav.train(), self.scav.folder
+        who: dict[str, Any] = {"run": folder} if folder.is_dir() else {"model": (model,)}
+        asked = Convergence(**self._scored(), **who)
+        values = self._add("convergence", "Selective convergence", convergence(asked))
+        self.page.claims += convergence_claims(values, self.options.benchmark[0])
 
     def _ablation(self) -> None:
         from soundwhere.reproduction.claims import ablation_claims
-        from soundwhere.training.run import stage_file
 
-        options = self.options
-        shared = self.scav / stage_file("one")
+        self.scav.train()
+        options, method = self.options, self.budget.method
         asked = Ablation(
             **self._scored(),
             config=self.recipe,
             root=options.root,
             cache=options.cache,
-            steps_one=self.method.steps_one,
-            steps_two=self.method.steps_two,
+            steps_one=method.steps_one,
+            steps_two=method.steps_two,
             seed=options.seed,
             device=options.device,
             download=options.download,
             minutes=options.minutes,
-            start=shared if shared.is_file() else None,
+            start=self.scav.stage_one,
             out=options.out / "ablation",
         )
-        report = self._keep("ablation", "Ablation, Algorithm 1, box against mask", *ablation(asked))
-        self.claims += ablation_claims(report.values, options.benchmark[0])
+        values = self._add("ablation", "Ablation, Algorithm 1, box against mask", ablation(asked))
+        self.page.claims += ablation_claims(values, options.benchmark[0])
 
     def _protocols(self) -> None:
         from soundwhere.cli.analyse import Protocols, protocols
         from soundwhere.reproduction.claims import protocol_claims
 
-        asked = Protocols(**self._scored(), model=str(self._scav_model()))
-        report = self._keep("protocols", "Frame-wise against source-wise, boxes against masks", *protocols(asked))
-        self.claims += protocol_claims(report.values, self.options.benchmark[0])
+        found = protocols(Protocols(**self._scored(), model=self.scav.train()))
+        values = self._add("protocols", "Frame-wise against source-wise, boxes against masks", found)
+        self.page.claims += protocol_claims(values, self.options.benchmark[0])
 
     def _figures(self) -> None:
-        from soundwhere.cli.terminal import Bar
         from soundwhere.evaluation.page import Section
         from soundwhere.methods.files import load_model
         from soundwhere.methods.scav.model import SCAV
         from soundwhere.reproduction.figures import draw_figures
 
-        network = load_model(str(self._scav_model()))
+        network = load_model(self.scav.train())
         assert isinstance(network, SCAV)
         task = self.tasks[0]
         with Bar("scoring", len(task.names), "scenes") as bar:
             table, pictures = draw_figures(network, task, self.scav, tick=bar.update)
-        print_tables([table])
-        self.sections.append(Section("Figures", {}, [table], pictures))
-
-    def _scav_model(self) -> Path:
-        """The trained SCAV; what was not trained yet is trained now."""
-        from soundwhere.methods.files import model_file
-
-        if not self.scav.exists() and not self.options.take:
-            say("SCAV is trained first.")
-            compare(replace(self._comparison(), methods=("scav",), limit=self.options.limit or 2))
-        return model_file(self.scav)
-
-    def _keep(self, name: str, title: str, report: Report, settings: dict[str, Any]) -> Report:
-        """Write a part's own files, and put it on the page."""
-        from soundwhere.evaluation.page import Section
-
-        folder = self.options.out / name
-        print_written(folder, report.write(folder, name, settings))
-        pictures: dict[str, Any] = {
-            each.replace("-", " ").capitalize(): draw() for each, draw in report.figures.items()
-        }
-        pictures |= report.page() if report.page is not None else {}
-        self.sections.append(Section(title, report.words, report.tables, pictures))
-        return report
-
-    def _write(self) -> None:
-        from soundwhere.evaluation.page import Section, write_sections
-        from soundwhere.files import write_json
-        from soundwhere.reproduction.claims import as_values, claims_table, statements_table
-
-        options = self.options
-        facts = {
-            "data": f"{self.data} ({options.scale})",
-            "benchmarks": ", ".join(options.benchmark),
-            "scenes": "all" if options.limit is None else f"the first {options.limit} of each",
-            "steps": f"{self.steps} of each system" + (f", at most {options.minutes:g} min" if options.minutes else ""),
-            "recipe": str(self.recipe),
-            "seed": f"{options.seed}, one training of each",
-            "not done": "; ".join(f"{part}: {why}" for part, why in self.problems.items()) or "-",
-        }
-        if options.quick:
-            facts["left out"] = (
-                f"--quick trains for {self.steps} of {self.full_steps} steps and scores few scenes, so many claims "
-                "stay undecided; one seed; published figures stand beside ours, not at their scale"
-            )
-        tables = [claims_table(self.claims)] if self.claims else []
-        tables += [statements_table(self.statements)] if self.statements else []
-        first = Section("Verdicts", {"In all:": self._verdicts()}, tables)
-        write_json(options.out / "claims.json", {"settings": facts, **as_values(self.claims, self.statements)})
-        write_sections(options.out / "index.html", "The paper, reproduced", facts, [first, *self.sections])
-
-    def _verdicts(self) -> str:
-        from soundwhere.reproduction.claims import tally
-
-        return tally([*self.claims, *self.statements])
+        self.page.sections.append(Section("Figures", {}, [table], pictures))

@@ -41,8 +41,10 @@ _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8">
 body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 96rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
 table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }}
 td, th {{ padding: .2rem .5rem; text-align: right; white-space: nowrap }}
-td:nth-child(-n+2), th:nth-child(-n+2) {{ text-align: left }}
+td:nth-child(-n+2), th:nth-child(-n+2), .words {{ text-align: left }} td.words {{ white-space: normal }}
+td:first-child {{ min-width: 8rem }} td {{ max-width: 32rem; vertical-align: top }} h2 {{ margin-top: 3rem }}
 tr:first-child {{ border-bottom: 2px solid #222 }} tr.group td {{ border-top: 1px solid #bbb }}
+tr.faint td, tr.faint small {{ color: #8a8a8a }}
 small, .note {{ color: #666 }} .note {{ margin: .2rem 0 }} img {{ max-width: 100% }}
 dt {{ float: left; clear: left; width: 9rem }} dd {{ margin-left: 10rem }}
 .wide {{ overflow-x: auto }} .wide img {{ max-width: none }}
@@ -103,7 +105,7 @@ def write_sections(path: Path, title: str, facts: Mapping[str, str], sections: S
             parts.append(f'<h2 id="part-{number}">{html.escape(section.title)}</h2>')
         level = 3 if section.title else 2
         parts += [f"<p><b>{html.escape(key)}</b> {html.escape(text)}</p>" for key, text in section.words.items()]
-        parts += [to_html(table) for table in section.tables]
+        parts += [to_html(table, level) for table in section.tables]
         parts += [
             f"<h{level}>{html.escape(heading)}</h{level}>{_inside(each, heading)}"
             for heading, each in section.pictures.items()

@@ -116,10 +116,16 @@ def _gap_title(name: str) -> str:
 def loss_curves(metrics: Path) -> Figure:
     """The loss of each stage over its steps."""
     figure = new_figure(9, 3)
-    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    stages = list(dict.fromkeys(line["stage"] for line in lines))
-    for place, stage in enumerate(stages, 1):
+    stages = read_losses(metrics)
+    for place, (stage, losses) in enumerate(stages.items(), 1):
         axes = figure.add_subplot(1, len(stages), place, title=f"stage {stage}", xlabel="step", ylabel="loss")
-        steps = [line for line in lines if line["stage"] == stage]
-        axes.plot([line["step"] for line in steps], [line["loss"] for line in steps], linewidth=1)
+        axes.plot(*zip(*losses, strict=True), linewidth=1)
     return figure
+
+
+def read_losses(metrics: Path) -> dict[str, list[tuple[int, float]]]:
+    """The steps and losses that a run has noted, by stage."""
+    stages: dict[str, list[tuple[int, float]]] = {}
+    for line in map(json.loads, metrics.read_text(encoding="utf-8").splitlines()):
+        stages.setdefault(line["stage"], []).append((line["step"], line["loss"]))
+    return stages

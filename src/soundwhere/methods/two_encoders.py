@@ -41,7 +41,7 @@ class TwoEncodersConfig(SingleStageConfig):
     audio: str = "resnet18"
     """Audio encoder: resnet18, mobilenet_v2, compact, plain or tiny."""
     visual_weights: str = "imagenet"
-    """Weights the visual encoder starts from: `imagenet`, `built-in` (the same, in the package), a file, or `none`."""
+    """Weights the visual encoder starts from: `imagenet`, `built-in` (from the package), a file, or `none`."""
     audio_weights: str = "none"
     """Weights the audio encoder starts from: `none`, `imagenet`, a file, or `visual`, those of the visual encoder."""
     freeze_visual: bool = False

@@ -43,6 +43,7 @@ class Table:
         rows: The lines, as wide as the head; words stand for a cell without an interval.
         notes: What a reader has to know, below it.
         groups: The second column says which lines belong together; rules separate the groups.
+        faint: What the second column says of lines that are printed in grey on a page.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Table:
     rows: tuple[tuple[Cell | str, ...], ...]
     notes: tuple[str, ...] = ()
     groups: bool = False
+    faint: frozenset[str] = frozenset()
 
     @property
     def cells(self) -> list[list[Cell]]:
@@ -101,6 +103,7 @@ def figures_table(
     *notes: str,
     first: str = "answer",
     kinds: Mapping[Any, str] | None = None,
+    faint: frozenset[str] = frozenset(),
     signed: Collection[str] = (),
 ) -> Table:
     """A table of shares, a line for each row.
@@ -112,6 +115,7 @@ def figures_table(
         notes: What a reader has to know.
         first: What the rows are.
         kinds: A word about each row, by which rows belong together.
+        faint: Kinds that are printed in grey on a page.
         signed: Figures that are differences.
     """
     lines = []
@@ -124,7 +128,7 @@ def figures_table(
         ]
         lines.append((*words, *cells))
     head = (first, *columns.values()) if kinds is None else (first, "kind", *columns.values())
-    return Table(title, head, tuple(lines), notes, groups=kinds is not None)
+    return Table(title, head, tuple(lines), notes, groups=kinds is not None, faint=faint)
 
 
 def figure_names(figures: Iterable[str]) -> dict[str, str]:
@@ -188,21 +192,23 @@ def to_latex(table: Table) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
 
-def to_html(table: Table) -> str:
-    """The table as HTML, with its title and notes."""
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in table.head)
+def to_html(table: Table, level: int = 2) -> str:
+    """The table as HTML, with its title as a heading of a level, and notes."""
+    kinds = ["" if number else " class=words" for number in table.figures]
+    head = "".join(f"<th{kind}>{html.escape(column)}</th>" for kind, column in zip(kinds, table.head, strict=True))
     body, begins = [], False
     for row, end in zip(table.cells, table.ends, strict=True):
         cells = "".join(
-            f"<td>{html.escape(cell.text)}"
+            f"<td{kind}>{html.escape(cell.text)}"
             + (f"<br><small>{html.escape(cell.interval)}</small></td>" if cell.interval else "</td>")
-            for cell in row
+            for kind, cell in zip(kinds, row, strict=True)
         )
-        border = ' class="group"' if begins else ""
-        body.append(f"<tr{border}>{cells}</tr>")
+        faint = len(row) > 1 and row[1].text in table.faint
+        classes = " ".join(["group"] * begins + ["faint"] * faint)
+        body.append(f'<tr class="{classes}">{cells}</tr>' if classes else f"<tr>{cells}</tr>")
         begins = end
     notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in table.notes)
-    return f"<h2>{html.escape(table.title)}</h2><table><tr>{head}</tr>{''.join(body)}</table>{notes}"
+    return f"<h{level}>{html.escape(table.title)}</h{level}><table><tr>{head}</tr>{''.join(body)}</table>{notes}"
 
 
 def _pipes(cells: Iterable[str]) -> str:

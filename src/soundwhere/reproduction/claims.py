@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.analysis.compare import JUDGED, PAPER
 from soundwhere.analysis.contenders import REFERENCE
-from soundwhere.evaluation.published import published
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.report import Table, figure_name, percent
+from soundwhere.reproduction.main_tables import paper_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,13 +89,14 @@ def comparison_claims(values: Mapping[str, Any]) -> Iterator[Claim]:
     """SCAV against every system that the paper compares it with, on each benchmark, from what `compare` found."""
     names = {row: facts["name"] for row, facts in values["rows"].items()}
     for title, found in values["benchmarks"].items():
-        theirs = _published_for(title, found["truth"])
+        figures_of = paper_figures(title, found["truth"])[1]
+        theirs = {method: each[JUDGED] for method, each in figures_of.items() if JUDGED in each}
         for pair, figures in found["differences"].items():
             row = pair.removesuffix(f" - {_reference(names, pair)}")
             method = PAPER.get(names[row])
             if method is None or method not in theirs or PAPER[REFERENCE] not in theirs:
                 continue
-            lead = _interval(figures[JUDGED])
+            lead = Interval(**figures[JUDGED])
             yield Claim(
                 f"{'box' if found['truth'] == 'boxes' else 'mask'} table",
                 f"SCAV against {row}, {figure_name(JUDGED)}",
@@ -108,15 +109,11 @@ def comparison_claims(values: Mapping[str, Any]) -> Iterator[Claim]:
 def convergence_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
     """Stage 1 favours one source, and not only as any single map does, from what `convergence` found."""
     paper = values["paper"]["dominant"][JUDGED] - values["paper"]["second"][JUDGED]
-    for name, gaps in values["gaps"].items():
-        misled = values["gaps"].get(f"{name}, other sound")
-        if misled is None:
-            continue
-        gap, other = _interval(gaps["gap"][JUDGED]), _interval(misled["gap"][JUDGED])
-        part = "selective convergence"
+    part = "selective convergence"
+    for name, more in values["more_than_misled"].items():
         words = f"stage 1 of {name}: dominant against second source, {figure_name(JUDGED)}"
-        yield Claim(part, words, data, paper, gap)
-        yield Claim(part, "that gap against the one with another scene's sound", data, None, _minus(gap, other))
+        yield Claim(part, words, data, paper, Interval(**values["gaps"][name]["gap"][JUDGED]))
+        yield Claim(part, "that gap against the one with another scene's sound", data, None, Interval(**more))
 
 
 def ablation_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
@@ -124,21 +121,20 @@ def ablation_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
     rows = values["rows"]
     for each in values["orderings"]:
         words = f"{rows[each['first']]['label']} against {rows[each['second']]['label']}, {figure_name(JUDGED)}"
-        yield Claim("ablation", words, data, each["paper"], _interval(each["ours"]))
+        yield Claim("ablation", words, data, each["paper"], Interval(**each["ours"]))
     for row in rows.values():
         if row["paper"] is not None:
             place = row["paper"]["figures"].index(JUDGED)
             theirs = (row["paper"]["box"][place] - row["paper"]["mask"][place]) / 100
             words = f"{row['label']}: boxes against masks, {figure_name(JUDGED)}"
-            yield Claim("box against mask", words, data, theirs, _interval(row["box_minus_mask"]))
+            yield Claim("box against mask", words, data, theirs, Interval(**row["box_minus_mask"]))
 
 
 def protocol_claims(values: Mapping[str, Any], data: str) -> Iterator[Claim]:
     """Source-wise scores are no lower than frame-wise ones, from what `protocols` found."""
-    frame, source = (values["presets"][name]["figures"] for name in ("scav", "scav-source-wise"))
-    for answer in frame:
-        ours = _minus(_interval(source[answer]["mean_iou"]), _interval(frame[answer]["mean_iou"]))
-        yield Claim("protocols", f"{answer}: source-wise against frame-wise, mean IoU", data, None, ours)
+    for answer, gain in values["source_minus_frame"].items():
+        words = f"{answer}: source-wise against frame-wise, mean IoU"
+        yield Claim("protocols", words, data, None, Interval(**gain))
 
 
 def theory_statements(values: Mapping[str, Any]) -> list[Statement]:
@@ -187,22 +183,6 @@ def as_values(claims: Sequence[Claim], statements: Sequence[Statement]) -> dict[
     }
 
 
-def _published_for(title: str, truth: str) -> dict[str, float]:
-    """The paper's figures by method for a benchmark: its own if there are any, else its duets' of the same truth."""
-    name = title.split(" ")[0].removesuffix(",")
-    rows = published(name) or published("vggsound-duet" if truth == "boxes" else "vggsound-duet-mask")
-    return {row.method: row.figures[JUDGED] for row in rows if JUDGED in row.figures}
-
-
 def _reference(names: Mapping[str, str], pair: str) -> str:
     """The row of SCAV that ends the name of a pair."""
     return max((row for row, name in names.items() if name == REFERENCE and pair.endswith(f" - {row}")), key=len)
-
-
-def _interval(value: Mapping[str, float]) -> Interval:
-    return Interval(value["value"], value["low"], value["high"])
-
-
-def _minus(one: Interval, other: Interval) -> Interval:
-    """The difference of two intervals that are not paired: as wide as both together."""
-    return Interval(one.value - other.value, one.low - other.high, one.high - other.low)

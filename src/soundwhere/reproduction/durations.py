@@ -6,21 +6,20 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from soundwhere.analysis.contenders import data_digest
-from soundwhere.analysis.trained_rows import train_row
+from soundwhere.analysis.contenders import steps_done
 from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.reading import views
-from soundwhere.methods.catalogue import find_method
 from soundwhere.methods.files import load_model
 from soundwhere.training.checkpoint import read_progress
 from soundwhere.training.run import LATEST
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from soundwhere.config import Config
+    from soundwhere.analysis.contenders import Contender
     from soundwhere.evaluation.task import Task
     from soundwhere.methods.scav.config import SCAVConfig
+    from soundwhere.reproduction.reference import Reference
 
 _TRIED_S: Final = 20.0
 _TRIED_SCENES: Final = 4
@@ -40,21 +39,18 @@ class Pace:
     scene_s: float
 
 
-def measure(config: Config, folder: Path, task: Task, *, download: bool = False) -> Pace:
+def measure(reference: Reference, task: Task) -> Pace:
     """Begin to train SCAV, or find it begun, and score some scenes with what it is.
 
     Args:
-        config: Of SCAV.
-        folder: Where it is trained; training goes on there later.
+        reference: SCAV, which is not taken; its training goes on later.
         task: Whose first scenes are scored.
-        download: As in `train`.
     """
-    file = train_row(config, folder, download=download, data=data_digest(config.data), longest_s=_TRIED_S)
-    _, progress = read_progress(folder / LATEST)
-    stages = {each.name: each.phases[-1].until for each in find_method(config.method.family).stages(config.method)}
-    before = list(stages)[: list(stages).index(progress.stage)]
-    done = progress.step + sum(stages[name] for name in before)
-    network = load_model(file)
+    config = reference.contender.source
+    assert not isinstance(config, str)
+    network = load_model(reference.train(_TRIED_S))
+    _, progress = read_progress(reference.folder / LATEST)
+    done = steps_done(config, progress.stage, progress.step)
     answerer = NetworkAnswerer("scav", network, task.benchmark.grid, negatives=True)
     few = [task.scenes[place] for place in range(min(_TRIED_SCENES, len(task.scenes)))]
     began = time.perf_counter()
@@ -65,16 +61,15 @@ def measure(config: Config, folder: Path, task: Task, *, download: bool = False)
 
 
 def durations(
-    pace: Pace, method: SCAVConfig, trained: int, systems: int, scenes: int, minutes: float | None
+    pace: Pace, method: SCAVConfig, rows: Sequence[Contender], tasks: Sequence[Task], minutes: float | None
 ) -> dict[str, float]:
-    """Seconds that each part will take, as far as that can be told.
+    """Seconds that each part will take, as far as that can be told; those that take none to speak of are left out.
 
     Args:
         pace: Of this machine.
         method: How long SCAV is trained, and so everybody.
-        trained: Systems that are trained.
-        systems: Systems that are scored.
-        scenes: Of all benchmarks, those of masks twice.
+        rows: Systems that are trained or taken.
+        tasks: What they are scored on, by masks and by boxes where there are masks.
         minutes: How long a system may be trained at most.
     """
 
@@ -82,11 +77,14 @@ def durations(
         seconds = steps * pace.step_s
         return seconds if minutes is None else min(seconds, 60 * minutes)
 
+    trained = sum(not isinstance(row.source, str) for row in rows)
+    first = len(tasks[0].names)  # of the other parts
+    scenes = sum(len(task.names) * (2 if task.benchmark.truth == "masks" else 1) for task in tasks)
     ablation = (_ABLATED - 1) * training(method.steps_two) + training(method.steps_one + method.steps_two)
     return {
-        "compare": trained * training(method.steps_one + method.steps_two) + systems * scenes * pace.scene_s,
-        "ablation": ablation + _ABLATED * scenes * pace.scene_s / 4,
-        "convergence": scenes * pace.scene_s,
-        "protocols": scenes * pace.scene_s / 2,
-        "figures": scenes * pace.scene_s / 4,
+        "compare": trained * training(method.steps_one + method.steps_two) + len(rows) * scenes * pace.scene_s,
+        "ablation": ablation + _ABLATED * first * pace.scene_s / 2,
+        "convergence": first * pace.scene_s,
+        "protocols": first * pace.scene_s,
+        "figures": first * pace.scene_s / 2,
     }

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from soundwhere.data.benchmarks.boxed import box_masks, boxed
+from soundwhere.data.benchmarks.boxed import box_masks, boxed, is_boxed
 from soundwhere.data.benchmarks.catalogue import Options, open_benchmark
 from soundwhere.errors import ConfigError
 
@@ -30,6 +30,7 @@ def test_a_benchmark_of_masks_as_one_of_boxes() -> None:
     benchmark = open_benchmark("synthetic", options=Options(count=3))
     found = boxed(benchmark)
     assert (found.truth, found.choices["truth"]) == ("boxes", "tightest boxes of the masks")
+    assert (is_boxed(found), is_boxed(benchmark)) == (True, False)
     assert len(found.scenes) == 3
     scene, own = found.scenes[1], benchmark.scenes[1]
     assert (scene.image == own.image).all()

@@ -207,10 +207,11 @@ def test_an_encoder_of_spectrograms_sees_a_photo_in_grey(tmp_path: Path) -> None
     torch.testing.assert_close(ears(grey), eyes(grey.expand(-1, 3, -1, -1)), rtol=1e-4, atol=1e-5)
 
 
-def test_the_package_has_the_eye_of_its_own_models() -> None:
-    encoder = build_visual("mobilenet_v2")
-    load_weights(encoder, "mobilenet_v2", "built-in")
-    own = load_model("scav-mobile").get_submodule("visual").state_dict()
+@pytest.mark.parametrize(("architecture", "model"), [("mobilenet_v2", "scav-mobile"), ("tiny", "scav-tiny")])
+def test_the_package_has_the_eye_of_its_own_models(architecture: str, model: str) -> None:
+    encoder = build_visual(architecture)
+    load_weights(encoder, architecture, "built-in")
+    own = load_model(model).get_submodule("visual").state_dict()
     assert all(torch.equal(value, own[name]) for name, value in encoder.state_dict().items())
     with pytest.raises(CheckpointError, match="The package has no weights for 'resnet18'"):
         load_weights(build_visual("resnet18"), "resnet18", "built-in")

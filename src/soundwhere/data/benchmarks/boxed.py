@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from soundwhere.types import Masks, Scene
 
 
+_TIGHTEST = "tightest boxes of the masks"
+
+
+def is_boxed(benchmark: Benchmark) -> bool:
+    """Whether the boxes of a benchmark were made of masks, by which the same scenes are scored as well."""
+    return benchmark.choices.get("truth") == _TIGHTEST
+
+
 def boxed(benchmark: Benchmark) -> Benchmark:
     """The same scenes, scored by boxes.
 
@@ -29,7 +37,7 @@ def boxed(benchmark: Benchmark) -> Benchmark:
         scenes=_Boxed(benchmark.scenes, range(len(benchmark.scenes))),
         truths=_Boxed(benchmark.truths, range(len(benchmark.truths))),
         truth="boxes",
-        choices={**benchmark.choices, "truth": "tightest boxes of the masks"},
+        choices={**benchmark.choices, "truth": _TIGHTEST},
     )
 
 

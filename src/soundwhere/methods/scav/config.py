@@ -24,7 +24,7 @@ class SCAVConfig(MethodConfig):
     audio: str = "resnet18"
     """Audio encoder: resnet18, mobilenet_v2, compact or tiny."""
     visual_weights: str = "imagenet"
-    """Weights the visual encoder starts from: `imagenet`, `built-in` (the same, in the package), a file, or `none`."""
+    """Weights the visual encoder starts from: `imagenet`, `built-in` (from the package), a file, or `none`."""
     audio_weights: str = "none"
     """Weights the audio encoder starts from: `none`, `imagenet`, a file, or `visual`, those of the visual encoder."""
     freeze_visual: bool = True

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 WEIGHTS_FOLDER_VARIABLE: Final = "SOUNDWHERE_WEIGHTS"
 BUILT_IN: Final = "built-in"
-_FROZEN: Final = {"mobilenet_v2": Path(__file__).parents[2] / "weights" / "scav-mobile.safetensors"}
+_SHIPPED: Final = {"mobilenet_v2": "scav-mobile", "tiny": "scav-tiny"}
+_FOLDER: Final = Path(__file__).parents[2] / "weights"
 _EYE: Final = "model.visual."
 
 
@@ -58,8 +59,9 @@ def load_weights(encoder: nn.Module, architecture: str, weights: str, *, downloa
     Args:
         encoder: The encoder to fill.
         architecture: Its name, such as `resnet18`.
-        weights: `imagenet`, the path of a .pth or .safetensors file, `built-in` for what the frozen eye of a model in
-            the package was given (ImageNet's, rounded to half precision), or `none` to leave the encoder as it is.
+        weights: `imagenet`, the path of a .pth or .safetensors file, `built-in` for the eye of a model in the package
+            (ImageNet's, rounded to half precision, or for `tiny` one that knows the made-up world), or `none` to leave
+            the encoder as it is.
         download: Fetch `imagenet` weights that are not on this machine.
 
     Raises:
@@ -68,7 +70,7 @@ def load_weights(encoder: nn.Module, architecture: str, weights: str, *, downloa
     if weights == "none":
         return
     if weights == BUILT_IN:
-        fill(encoder, _built_in(architecture), _FROZEN[architecture])
+        fill(encoder, *_built_in(architecture))
         return
     path = find_imagenet(architecture, download=download) if weights == "imagenet" else Path(weights)
     fill(encoder, read_weights(path), path)
@@ -98,15 +100,17 @@ def find_imagenet(architecture: str, *, download: bool = False) -> Path:
     )
 
 
-def _built_in(architecture: str) -> dict[str, Tensor]:
-    if architecture not in _FROZEN:
+def _built_in(architecture: str) -> tuple[dict[str, Tensor], Path]:
+    """The eye of the model in the package that has this encoder, and the file it is in."""
+    if architecture not in _SHIPPED:
         raise CheckpointError(
-            f"The package has no weights for {architecture!r}, only for {', '.join(_FROZEN)}.",
+            f"The package has no weights for {architecture!r}, only for {', '.join(_SHIPPED)}.",
             "Set its weights to imagenet, none, or the path of a weight file.",
         )
-    tensors = read_weights(_FROZEN[architecture])
+    path = _FOLDER / f"{_SHIPPED[architecture]}.safetensors"
+    tensors = read_weights(path)
     own = {name.removeprefix(_EYE): value for name, value in tensors.items() if name.startswith(_EYE)}
-    return {name: value.float() if value.dtype == torch.float16 else value for name, value in own.items()}
+    return {name: value.float() if value.dtype == torch.float16 else value for name, value in own.items()}, path
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
