@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from soundwhere.analysis.report import Report
+from soundwhere.analysis.synchrony import CELL_PX, agreement, motion_energy, onsets, prefer
 from soundwhere.data.controls import partner
-from soundwhere.inference.motion import CELL_PX, agreement, motion_energy, onsets, prefer
 from soundwhere.media.image import resize
 from soundwhere.metrics.listening import frames_found, mean_interval
-from soundwhere.metrics.report import figures_table
+from soundwhere.metrics.report import figures_table, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,8 @@ def motion_results(lists: dict[str, dict[str, list[float]]], made_of: dict[str, 
     columns = {name: f"{name} ({len(made_of[name])})" for name in lists}
     words = "The highest peak of the first source lies in the half that is heard (%); chance is 50."
     drawn = "Intervals: 95 %, bootstrap over videos."
-    table = figures_table("Which of two videos is heard", rows, columns, words, drawn, first="answer")
+    shown = {**rows, GAIN: {name: percent(each, signed=True) for name, each in rows[GAIN].items()}}
+    table = figures_table("Which of two videos is heard", shown, columns, words, drawn, first="answer")
     values_json = {answer: {name: asdict(rate) for name, rate in row.items()} for answer, row in rows.items()}
     return Report([table], {"motion": values_json})
 

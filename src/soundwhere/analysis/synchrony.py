@@ -32,8 +32,7 @@ _QUIETEST: Final = 1e-4  # root mean square that counts as none
 _STILL: Final = 0.02  # spread of the motion of a place that does not move, below which nothing is said of it
 _CALM: Final = np.array([0.25, 0.5, 0.25], np.float32)  # steps are averaged with their neighbours
 _REACH: Final = 1 / 6  # how far places support each other, in heights of the picture
-_MARGIN: Final = 0.1  # agreements that are closer than this say nothing
-_DIMMING: Final = 12.0  # a place that agrees by 0.1 less than the margin allows is dimmed to exp(-1.2)
+_DIMMING: Final = 12.0  # a place that agrees by 0.1 less than the best is dimmed to exp(-1.2)
 _LIT: Final = 0.5  # share of a map's peak from which a place competes
 _LEAST_STEPS: Final = STEPS // 2  # with fewer, nothing is said
 
@@ -104,7 +103,7 @@ def prefer(maps: Floats, agreed: Floats) -> Floats:
     peaks = maps.max((1, 2), keepdims=True)
     competes = (maps >= _LIT * peaks) & (peaks > 0)
     best = np.where(competes, fine, -np.inf).max((1, 2), keepdims=True)
-    behind = np.maximum(np.where(np.isfinite(best), best - fine, 0) - _MARGIN, 0)
+    behind = np.maximum(np.where(np.isfinite(best), best - fine, 0), 0)
     dimmed: Floats = maps * np.exp(-_DIMMING * behind).astype(np.float32)
     return dimmed
 

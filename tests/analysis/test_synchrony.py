@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from soundwhere.analysis.synchrony import STEPS, agreement, motion_energy, onsets, prefer
 from soundwhere.constants import CLIP_SAMPLES
-from soundwhere.inference.motion import STEPS, agreement, motion_energy, onsets, prefer
 
 grids = arrays.arrays(np.float32, (2, 6, 9), elements=st.floats(0, 1, width=32))
 agreements = arrays.arrays(np.float32, (3, 4), elements=st.floats(-1, 1, width=32))
