@@ -49,7 +49,7 @@ def test_of_two_equal_things_the_one_that_shakes_in_time_is_chosen(left: bool, s
 
 
 @given(grids, agreements)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 def test_nothing_is_brighter_and_nothing_dark_is_lit(maps: np.ndarray, agreed: np.ndarray) -> None:
     found = prefer(maps, agreed)
     assert found.shape == maps.shape
@@ -59,7 +59,7 @@ def test_nothing_is_brighter_and_nothing_dark_is_lit(maps: np.ndarray, agreed: n
 
 
 @given(grids, st.floats(-1, 1))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 def test_where_all_places_agree_alike_nothing_changes(maps: np.ndarray, value: float) -> None:
     np.testing.assert_allclose(prefer(maps, np.full((3, 4), value, np.float32)), maps, atol=1e-6)
 
