@@ -10,6 +10,7 @@ import tyro
 
 from soundwhere.analysis.theory import Setting
 from soundwhere.cli.analyse_compare import Compare, compare
+from soundwhere.cli.analyse_motion import Motion, motion
 from soundwhere.cli.analyse_scenes import Scored, settings_of, task_of
 from soundwhere.cli.analyse_training import Ablation, Collections, StageOne, ablation, collections, stage_one
 from soundwhere.cli.options import named, parse, say
@@ -40,6 +41,7 @@ Examples:
   soundwhere analyse compare --benchmark real-trio --data real-duet/ --methods lvs ez-vsl --steps 100 \\
       --take scav=runs/real-duet
   soundwhere analyse calibration --benchmark real-duet --data real-duet/ --model runs/a --out analysis/
+  soundwhere analyse motion --data wide-duet/
   soundwhere analyse theory --sigma 0.05 --threshold 0.4 --out analysis/
 """
 
@@ -97,6 +99,7 @@ Options = (
     | Annotated[Collections, tyro.conf.subcommand("collections")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Calibration, tyro.conf.subcommand("calibration")]
+    | Annotated[Motion, tyro.conf.subcommand("motion")]
     | Annotated[Theory, tyro.conf.subcommand("theory", default=Theory(Setting()))]
 )
 
@@ -116,6 +119,7 @@ def run(arguments: list[str]) -> int:
         Collections: ("collections", collections),
         Compare: ("compare", compare),
         Calibration: ("calibration", _calibration),
+        Motion: ("motion", motion),
         Theory: ("theory", theory),
     }
     name, analyse = analyses[type(options)]

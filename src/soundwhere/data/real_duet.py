@@ -108,14 +108,14 @@ class RealDuet:
         rows = read_table(self.root / f"{name}.csv", ("id", "images", "classes", "audios"))
         return RealDuetScenes([_Record.of(row, photos) for row in rows], frame_px, order)
 
-    def videos(self, split: Split) -> list[VideoClip]:
-        """The videos of a split, each a clip with its own sound; of wide-duet only."""
-        rows = read_table(self.root / "videos.csv", ("video", "split", "seconds"))
+    def videos(self, split: Split, label: str = "") -> list[VideoClip]:
+        """The videos of a split (of wide-duet only) with a word in their label, each a clip with its own sound."""
+        rows = read_table(self.root / "videos.csv", ("video", "label", "split", "seconds"))
         wanted = split.split("+")
         return [
             VideoClip(path, 0.0, float(row["seconds"]), file_key(path, self.root))
             for row in rows
-            if row["split"] in wanted
+            if row["split"] in wanted and label in row["label"]
             for path in [row.file(row["video"])]
         ]
 
