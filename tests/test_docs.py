@@ -24,6 +24,7 @@ import soundwhere
 from soundwhere.cli.main import run
 from soundwhere.data.synthetic import movie as movies
 from soundwhere.media.audio import write_wav
+from soundwhere.methods import catalogue
 from soundwhere.methods.files import write_model
 from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV
@@ -62,10 +63,11 @@ class Not:
     reason: str
 
 
-TINY = "--visual tiny --audio tiny --frame-px 64 --spectrogram mel --device cpu"
 STEPS = "--steps-one 1 --steps-two 1 --batch-size 4"
 SCORED = "--no-page --limit 2"
-ENGINE = Not("needs a container engine: the workflow builds the image and runs it; tests/test_container.py has its walls")
+ENGINE = Not(
+    "needs a container engine: the workflow builds the image and runs it; tests/test_container.py has its walls"
+)
 
 # The first beginning that fits says how a command is run.
 HOW: dict[str, Run | Elsewhere | Not] = {
@@ -74,7 +76,9 @@ HOW: dict[str, Run | Elsewhere | Not] = {
     "pip install": Elsewhere("tests/test_readme.py"),
     "docker": ENGINE,
     "CLIPS_NAME=": ENGINE,
-    "npm pack": Not("downloads 184 MB; tests/annotate/test_segmenters.py uses the files where SOUNDWHERE_SAM2_ONNX names them"),
+    "npm pack": Not(
+        "downloads 184 MB; tests/annotate/test_segmenters.py uses the files where SOUNDWHERE_SAM2_ONNX names them"
+    ),
     "tar xzf annotorious": Not("unpacks what was not downloaded"),
     "mkdir sam2-tiny": Not("moves what was not downloaded"),
     "SOUNDWHERE_SAM2_ONNX": Not("needs what was not downloaded"),
@@ -86,7 +90,9 @@ HOW: dict[str, Run | Elsewhere | Not] = {
     "torchrun --nproc-per-node 8 -m soundwhere evaluate": Elsewhere("tests/evaluation/test_two_processes.py"),
     "python scripts/ship_weights.py": Not("replaces the weights of the package"),
     "SOUNDWHERE_WEIGHTS=weights/ soundwhere train": Elsewhere("tests/methods/wide"),
-    "python nearest.py train": Run("--scenes 8 --device cpu", (("--steps 500", "--steps 1"), ("--batch-size 64", "--batch-size 4"))),
+    "python nearest.py train": Run(
+        "--scenes 8 --device cpu", (("--steps 500", "--steps 1"), ("--batch-size 64", "--batch-size 4"))
+    ),
     "python nearest.py evaluate": Run("--count 2 --no-page --out nearest-scores"),
     "python nearest.py clip.mp4": Run("--formats json"),
     "soundwhere serve": Elsewhere("tests/test_readme.py"),
@@ -100,25 +106,34 @@ HOW: dict[str, Run | Elsewhere | Not] = {
     "soundwhere world": Run(),
     "soundwhere export": Run(),
     "soundwhere train --out": Run(),  # goes on
-    "soundwhere train --config configs/made-up-world.toml": Run(f"--scenes 8 {STEPS} --device cpu", (("--report", ""),)),
+    "soundwhere train --config configs/made-up-world.toml": Run(
+        f"--scenes 8 {STEPS} --device cpu", (("--report", ""),)
+    ),
     "soundwhere train --config configs/own-videos.toml": Run(
-        f"{STEPS} --batch-size-two 2 --pool 4 --device cpu",
+        f"{STEPS} --batch-size-two 2 --pool 0 --device cpu",
         (("--from scav-mobile", "--from scav-tiny --model scav-tiny --teacher grow"),),
     ),
     "soundwhere train --config configs/real-duet.toml": Run(
-        f"--model scav-tiny {STEPS} --batch-size-two 2 --pool 4 --teacher grow --device cpu"
+        f"--model scav-tiny {STEPS} --batch-size-two 2 --pool 0 --teacher grow --device cpu"
     ),
     "soundwhere train --source shards": Run(f"--model scav-tiny {STEPS} --frame-px 64 --device cpu"),
     "soundwhere train --model scav-mobile": Run(
-        "--device cpu", (("--model scav-mobile", "--model scav-tiny"), ("--visual-weights mobilenet_v2-b0353104.pth", ""),
-                         ("--steps-one 300", "--steps-one 1"), ("--batch-size 32", "--batch-size 4"), ("--keep-every 30", "--keep-every 1"))
+        "--device cpu",
+        (
+            ("--model scav-mobile", "--model scav-tiny"),
+            ("--visual-weights mobilenet_v2-b0353104.pth", ""),
+            ("--steps-one 300", "--steps-one 1"),
+            ("--batch-size 32", "--batch-size 4"),
+            ("--keep-every 30", "--keep-every 1"),
+        ),
     ),  # fmt: skip
-    "soundwhere train --config configs/rivals/ez-vsl": Run(f"{TINY} --visual-weights none --steps 1 --batch-size 2"),
-    "soundwhere train --config configs/rivals": Elsewhere("tests/methods/test_several_rivals.py"),
+    "soundwhere train --config configs/rivals": Elsewhere("tests/methods/test_rivals.py"),
     "soundwhere train --from ezvsl.pth": Elsewhere("tests/cli/test_train_rivals.py"),
-    "soundwhere evaluate --benchmark real-trio --data real-duet/ --model scav-mobile ezvsl.pth": Elsewhere("tests/cli/test_train_rivals.py"),
+    "soundwhere evaluate --benchmark real-trio --data real-duet/ --model scav-mobile ezvsl.pth": Elsewhere(
+        "tests/cli/test_train_rivals.py"
+    ),
     "soundwhere evaluate --benchmark real-trio --data real-duet/ --model runs/first runs/second": Run(
-        "--limit 1 --out figured", (("test-trio-0003", "t0"),)
+        f"{SCORED} --out figured", (("test-trio-0003", "t0"),)
     ),
     "soundwhere evaluate --benchmark vggsound-duet --data": Run(f"{SCORED} --out pairs"),
     "soundwhere evaluate --benchmark vggsound-duet-mask": Run(f"{SCORED} --out masked"),
@@ -147,6 +162,13 @@ CODE: dict[tuple[str, str], Elsewhere | Not] = {
 }
 
 
+# A second scene of the miniature real-duet: another scene's sound is needed for every row that must not hear its own
+SECOND = {
+    "duets": "d1,images/5.png|images/8.png,drum|horn,audio/5.wav|audio/8.wav\n",
+    "trios": "t1,images/8.png|images/5.png|images/2.png,horn|drum|bell,audio/8.wav|audio/5.wav|\n",
+}
+
+
 class ParsedError(BaseException):
     """The options of a command are valid."""
 
@@ -170,25 +192,37 @@ def how(command: str) -> Run | Elsewhere | Not:
 def desk(tmp_path_factory: pytest.TempPathFactory, clip_path: Path, mini_root: Path) -> Path:
     """A folder with what the pages name; no command may count on another page's."""
     folder = tmp_path_factory.mktemp("docs")
-    for name in ("clip.mp4", "long.mkv", "films/clip.mp4", "more/clip.mov"):
+    for name in ("clip.mp4", "long.mkv", "films/clip.mp4", "more/other.mov"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(clip_path, folder / name)
     for name in ("configs", "examples"):
         (folder / name).symlink_to(ROOT / name)
     shutil.copytree(mini_root, folder / "real-duet")
     for kind in ("duets", "trios"):
-        shutil.copy(folder / "real-duet" / f"{kind}_val.csv", folder / "real-duet" / f"{kind}_test.csv")
+        listed = (folder / "real-duet" / f"{kind}_val.csv").read_text()
+        (folder / "real-duet" / f"{kind}_test.csv").write_text(listed + SECOND[kind])
     pictures(folder)
     for name in ("first", "second", "paper", "mine", "real-duet", "a", "b"):
         (folder / "runs" / name).mkdir(parents=True)
         write_model(folder / "runs" / name / "best.safetensors", SCAV(NAMED["scav-tiny"]))
+    assert run([str(folder / "clip.mp4"), "--model", "scav-tiny", "--formats", "json"]) == 0
     return folder
 
 
 def pictures(folder: Path) -> None:
     """Four pictures with a sound each: as videos, as clips of VGGSound with boxes, as photos for masks, as scenes."""
     names = [f"clip_00000{number}" for number in range(4)]
-    sides = ("videos", "clips/frames", "clips/audio", "media/frames", "media/audio", "annotations/lvs", "annotations/avgn", "mine", "heatmaps")
+    sides = (
+        "videos",
+        "clips/frames",
+        "clips/audio",
+        "media/frames",
+        "media/audio",
+        "annotations/lvs",
+        "annotations/avgn",
+        "mine",
+        "heatmaps",
+    )
     for side in sides:
         (folder / side).mkdir(parents=True)
     for number, name in enumerate(names):
@@ -200,8 +234,9 @@ def pictures(folder: Path) -> None:
         for place in (f"videos/{name}.wav", f"clips/audio/{name}.wav", f"mine/{name}.wav"):
             write_wav(folder / place, sound)
         np.savez(folder / "heatmaps" / f"{name}.npz", heatmaps=np.eye(64, dtype=np.float32)[None])
-    shutil.copy(folder / "clips/frames/clip_000000.jpg", folder / "media/frames/kettle-1.jpg")
-    shutil.copy(folder / "clips/audio/clip_000000.wav", folder / "media/audio/kettle-1.wav")
+    for number, name in enumerate(("kettle-1", "radio-1")):
+        shutil.copy(folder / f"clips/frames/clip_00000{number}.jpg", folder / f"media/frames/{name}.jpg")
+        shutil.copy(folder / f"clips/audio/clip_00000{number}.wav", folder / f"media/audio/{name}.wav")
     box = [20 / 64, 16 / 64, 44 / 64, 48 / 64]
     truth = [{"file": name, "class": f"kind {number}", "bbox": [box]} for number, name in enumerate(names)]
     for place in ("vggss.json", "annotations/lvs/vggss.json"):
@@ -228,7 +263,11 @@ def annotate(project: Path) -> None:
         prompts = {"box": 0, "candidate": 1, "points": [], "strokes": []}
         mask = encode_rle(masker.mask(store.frame(task.frame), prompts))
         revision = task.revision
-        for kind, body in (("prompt", {"prompts": prompts}), ("object", {"prompts": prompts, "mask": mask}), ("done", {})):
+        for kind, body in (
+            ("prompt", {"prompts": prompts}),
+            ("object", {"prompts": prompts, "mask": mask}),
+            ("done", {}),
+        ):
             who = "bob" if task.second else "ann"
             revision = store.append(task.id, who, kind, body, base=revision, segmenter="simple-1").number
 
@@ -254,7 +293,6 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
 
 def call(command: str, what: Run) -> None:
     for before, after in what.exchanged:
-        assert before in command, f"HOW exchanges {before!r}, which is not in: {command}"
         command = command.replace(before, after)
     words = shlex.split(f"{command} {what.added}")
     if "train" in words and "--resume" not in words:  # what the desk had in its place
@@ -271,6 +309,7 @@ def test_commands(
     monkeypatch.chdir(desk)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(movies, "write_movie", partial(movies.write_movie, seconds=2.0, fps=5))
+    monkeypatch.setattr(catalogue, "METHODS", dict(catalogue.METHODS))  # code of a page may add to it
     for language, text in blocks(page):
         if language == "csv" and page.name == "tutorial-benchmark.md":
             Path("boxes.csv").write_text(text)
@@ -305,20 +344,34 @@ def test_blocks_say_what_they_are(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_commands_in_sentences_have_valid_options(
-    page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, parsed: Callable[[list[str]], None]
+    page: Path,
+    desk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parsed: Callable[[list[str]], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """A sentence may leave out what a command needs, never name what it does not know."""
     monkeypatch.chdir(desk)
     prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
     for command in dict.fromkeys(INLINE.findall(prose)):
-        words = shlex.split(command)[1:]
-        if STANDS_FOR.search(command) or words[0].startswith("-") or len(words) == 1 and words[0].islower():
+        if STANDS_FOR.search(command) or "--help" in command:
             continue
-        parsed(words)
+        try:
+            parsed(shlex.split(command)[1:])
+        except SystemExit:
+            said = "".join(capsys.readouterr()).lower()
+            assert not re.search("unrecognized|invalid|no command|no file", said), f"{command}: {said}"
 
 
 def test_every_way_is_in_use() -> None:
     """A command that left the pages leaves the table."""
-    present = [command for page in PAGES for language, text in blocks(page) if language in COMMANDS for command in commands(text)]
+    present = [
+        command
+        for page in PAGES
+        for language, text in blocks(page)
+        if language in COMMANDS
+        for command in commands(text)
+    ]
     unused = {beginning for beginning in HOW if not any(how(command) is HOW[beginning] for command in present)}
     assert not unused
 

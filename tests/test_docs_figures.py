@@ -52,7 +52,9 @@ def test_every_file_says_where_it_comes_from() -> None:
 
 
 def test_a_file_renews_its_cells_and_no_others(figures: Path) -> None:
-    (figures / "real-trio.json").write_text(json.dumps(results(0.5, "scav-wide", "constant pair, sigma 40 px (best on val)")))
+    (figures / "real-trio.json").write_text(
+        json.dumps(results(0.5, "scav-wide", "constant pair, sigma 40 px (best on val)"))
+    )
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     filled = SCRIPT["fill"](text, SCRIPT["Figures"](figures))
     changed = [line for line, old in zip(filled.splitlines(), text.splitlines(), strict=True) if line != old]
@@ -61,7 +63,9 @@ def test_a_file_renews_its_cells_and_no_others(figures: Path) -> None:
         cells = line.strip("| ").split(" | ")
         assert cells[0].startswith(title)
         assert cells[3:] == ["50.0 (49.0 to 51.0)"] * 2
-        assert cells[1:3] == next(old for old in text.splitlines() if old.startswith(f"| {cells[0]} ")).split(" | ")[1:3]
+        assert (
+            cells[1:3] == next(old for old in text.splitlines() if old.startswith(f"| {cells[0]} ")).split(" | ")[1:3]
+        )
 
 
 def test_a_row_that_fits_twice_is_refused(figures: Path) -> None:
