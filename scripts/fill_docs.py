@@ -2,7 +2,7 @@
 
 Between `<!-- figures: NAME -->` and `<!-- end -->` stands the table NAME of docs/figures/tables.toml; between
 `<!-- figure: FILE SECTION FIGURE ROW -->` and `<!-- end -->` one figure of FILE.json, which `soundwhere evaluate` (or a
-benchmark of `soundwhere analyse compare`) wrote as results.json. To renew a table, copy that file to docs/figures/ and run
+benchmark of `soundwhere analyse compare`) wrote as results.json. To renew a table, copy that file there and run
 this. What no file has yet stays as it is, and is told; tests/test_docs_figures.py knows what may be missing.
 """
 
@@ -59,6 +59,8 @@ class Figures:
     def table(self, name: str, present: str) -> str:
         """A table of the plan; cells that nothing is known of yet keep what is there."""
         plan = self.plan["tables"][name]
+        if "file" in plan:
+            return self._listed(plan) or present.rstrip("\n")
         before = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in present.splitlines()[2:]]
         lines = [_row([plan.get("head", "answer"), *(column[0] for column in plan["columns"])])]
         lines += ["|---|" + "---:|" * len(plan["columns"])]
@@ -69,6 +71,17 @@ class Figures:
                 known = self.find(file, section, *(own or [figure]), row)
                 cells.append(known or (old[place] if place < len(old) else "-"))
             lines.append(_row(cells))
+        return "\n".join(lines)
+
+    def _listed(self, plan: dict[str, Any]) -> str | None:
+        """A table whose rows are those of a file; none if there is no such file yet."""
+        path = self.folder / f"{plan['file']}.json"
+        if not path.is_file():
+            self.missing.add(f"{plan['file']}: all rows")
+            return None
+        lines = [_row([column[0] for column in plan["columns"]]), "|" + "---:|" * len(plan["columns"])]
+        for row in parse_json(path.read_bytes())["rows"]:
+            lines.append(_row([format(row[key], form) for _, key, form in plan["columns"]]))
         return "\n".join(lines)
 
 

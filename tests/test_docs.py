@@ -126,7 +126,7 @@ HOW: dict[str, Run | Elsewhere | Not] = {
             ("--batch-size 32", "--batch-size 4"),
             ("--keep-every 30", "--keep-every 1"),
         ),
-    ),  # fmt: skip
+    ),
     "soundwhere train --config configs/rivals": Elsewhere("tests/methods/test_rivals.py"),
     "soundwhere train --from ezvsl.pth": Elsewhere("tests/cli/test_train_rivals.py"),
     "soundwhere evaluate --benchmark real-trio --data real-duet/ --model scav-mobile ezvsl.pth": Elsewhere(
@@ -233,7 +233,7 @@ def pictures(folder: Path) -> None:
             Image.fromarray(picture).save(folder / place)
         for place in (f"videos/{name}.wav", f"clips/audio/{name}.wav", f"mine/{name}.wav"):
             write_wav(folder / place, sound)
-        np.savez(folder / "heatmaps" / f"{name}.npz", heatmaps=np.eye(64, dtype=np.float32)[None])
+        np.savez(folder / "heatmaps" / f"{name}.npz", maps=np.eye(64, dtype=np.float32)[None])
     for number, name in enumerate(("kettle-1", "radio-1")):
         shutil.copy(folder / f"clips/frames/clip_00000{number}.jpg", folder / f"media/frames/{name}.jpg")
         shutil.copy(folder / f"clips/audio/clip_00000{number}.wav", folder / f"media/audio/{name}.wav")

@@ -68,6 +68,14 @@ def test_a_file_renews_its_cells_and_no_others(figures: Path) -> None:
         )
 
 
+def test_a_list_is_put_in_whole(figures: Path) -> None:
+    row = {"sounding": 2, "both_stages": 0.875, "stage_one": 0.5, "two_maps": 0.25, "wrong_sound": 0.125, "called": 3.0}
+    (figures / "sources.json").write_text(json.dumps({"command": "soundwhere bench sources", "rows": [row]}))
+    page = (ROOT / "docs" / "localise.md").read_text(encoding="utf-8")
+    filled = SCRIPT["fill"](page, SCRIPT["Figures"](figures))
+    assert "|---:|---:|---:|---:|---:|\n| 2 | 87.5% | 50.0% | 25.0% | 12.5% |\n<!-- end -->" in filled
+
+
 def test_a_row_that_fits_twice_is_refused(figures: Path) -> None:
     rows = [f"constant pair, sigma {width} px (best on val)" for width in (40, 55)]
     (figures / "real-trio.json").write_text(json.dumps(results(0.5, *rows)))
