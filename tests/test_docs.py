@@ -202,7 +202,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, clip_path: Path, mini_root: P
         listed = (folder / "real-duet" / f"{kind}_val.csv").read_text()
         (folder / "real-duet" / f"{kind}_test.csv").write_text(listed + SECOND[kind])
     pictures(folder)
-    for name in ("first", "second", "paper", "mine", "real-duet", "a", "b"):
+    for name in ("first", "second", "paper", "mine", "real-duet", "noprior", "a", "b"):
         (folder / "runs" / name).mkdir(parents=True)
         write_model(folder / "runs" / name / "best.safetensors", SCAV(NAMED["scav-tiny"]))
     assert run([str(folder / "clip.mp4"), "--model", "scav-tiny", "--formats", "json"]) == 0
