@@ -384,7 +384,7 @@ def test_every_room_and_every_public_name_is_in_the_reference() -> None:
         assert f"::: soundwhere.{room}\n" in listed
     api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     for name in set(soundwhere.__all__) - {"__version__"}:
-        assert f".{name}\n" in api
+        assert f".{name}]" in api
     pages = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for path in (ROOT / "docs").rglob("*.md"):
         assert f": {path.relative_to(ROOT / 'docs')}\n" in pages
