@@ -89,7 +89,7 @@ def fill(text: str, figures: Figures) -> str:
     """A page with everything known put in."""
 
     def table(found: re.Match[str]) -> str:
-        if found[2] in ("preparing", "feeding"):  # those of docs/scale.md have formulas of their own
+        if found[2] not in {"commands", *figures.plan["tables"]}:  # those of docs/scale.md have formulas of their own
             return fill_page(found[0], figures.rates)
         made = _commands() if found[2] == "commands" else figures.table(found[2], found[3])
         return f"{found[1]}{made}\n{found[4]}"
