@@ -130,6 +130,8 @@ class Sources:
     """A model that was trained on the made-up world: its name or its file."""
     scenes: int = 200
     """Scenes of each number."""
+    json: Annotated[Path | None, named("FILE")] = None
+    """Write the figures there too, such as docs/figures/sources.json."""
 
 
 @dataclass(frozen=True)
@@ -360,11 +362,17 @@ def _sources(options: Sources) -> None:
         )
     print(f"{options.scenes} made-up scenes of each kind; share of the sounding things that a peak points at:")
     print("  sounding  --sources N  stage 1 alone  the model's 2 maps  another sound  called sounding, of 4")
-    for row in count_sources(model, options.scenes):
+    rows = count_sources(model, options.scenes)
+    for row in rows:
         print(
             f"{row.sounding:>10}{row.both_stages:>13.1%}{row.stage_one:>15.1%}{row.two_maps:>20.1%}"
             f"{row.wrong_sound:>15.1%}{row.called:>23.1f}"
         )
+    if options.json is not None:
+        from soundwhere.files import write_json
+
+        command = f"soundwhere bench sources --model {options.model} --scenes {options.scenes}"
+        write_json(options.json, {"command": command, "rows": [dataclasses.asdict(row) for row in rows]})
 
 
 def _seam(options: Seam) -> None:

@@ -49,7 +49,7 @@ def absent_partners(kinds: Sequence[frozenset[str]]) -> list[int | None]:
 def nothing_for(index: int) -> Nothing:
     """What scene `index` hears of nothing it shows; one scene in three hears noise.
 
-    >>> [nothing_for(index) for index in range(6)]
+    >>> list(map(nothing_for, range(6)))
     ['white', 'absent', 'absent', 'pink', 'absent', 'absent']
     """
     if index % 3:

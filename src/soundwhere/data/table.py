@@ -57,7 +57,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
             if absent:
                 raise DataError(
                     f"{path} has no column {', '.join(map(repr, absent))}, but: {', '.join(reader.fieldnames or ())}.",
-                    "Its first line must name the columns; copy the data set again.",
+                    "Its first line must name the columns, separated by commas: correct it, or copy the file again.",
                 )
             rows = []
             for cells in reader:

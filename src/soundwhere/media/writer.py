@@ -63,6 +63,7 @@ class VideoWriter:
         end_s: Time of the source at which the sound ends; by default with the sound itself.
         crf: Quality from 0 (lossless) to 51; 20 is hard to tell from the original.
 
+    Example:
         with VideoWriter(path, 640, 360, fps=25, audio_from=source) as writer:
             for frame in stream_frames(source, fps=25):
                 writer.write(draw(frame.image), frame.time_s)

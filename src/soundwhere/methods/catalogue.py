@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.config import Config, from_dict, read_toml
@@ -93,7 +94,15 @@ def default_config() -> Config:
 
 def read_config(path: Path) -> Config:
     """Read a TOML file with sections [method], [data] and [train]; `method.name` picks what the rest changes."""
-    return config_from(read_toml(path), str(path))
+    values = read_toml(path)
+    if former := [f"[{name}]" for name in ("model", "loss") if name in values]:
+        warnings.warn(
+            f"{path} has {' and '.join(former)}, as files before 0.2 had; read until 0.4. Write their settings into "
+            "[method] (docs/training.md).",
+            FutureWarning,
+            stacklevel=2,
+        )
+    return config_from(values, str(path))
 
 
 def config_from(values: dict[str, Any], where: str) -> Config:

@@ -1,0 +1,83 @@
+"""Numbers in the pages are what files in docs/figures/ make of them; those files were written by commands."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "docs" / "figures"
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "fill_docs.py"))
+PAGES = SCRIPT["pages"]()
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> Path:
+    """The plan alone, without any file."""
+    shutil.copy(FIGURES / "tables.toml", tmp_path)
+    return tmp_path
+
+
+def results(value: float, *rows: str) -> dict[str, Any]:
+    names = ("cap", "ciou@0.3", "ciou@0.5", "auc")
+    figure = {"value": value, "low": value - 0.01, "high": value + 0.01}
+    return {"scores": {row: dict.fromkeys(names, figure) for row in rows}, "frames": {}}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_page_holds_what_was_measured(page: Path) -> None:
+    figures = SCRIPT["Figures"](FIGURES)
+    text = page.read_text(encoding="utf-8")
+    assert SCRIPT["fill"](text, figures) == text, "run python scripts/fill_docs.py"
+    awaited = tomllib.loads((FIGURES / "tables.toml").read_text(encoding="utf-8"))["awaited"]
+    assert {missing.split(":")[0] for missing in figures.missing} <= set(awaited)
+
+
+def test_every_table_of_the_plan_is_on_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for name in SCRIPT["Figures"](FIGURES).plan["tables"]:
+        assert text.count(f"<!-- figures: {name} -->") == 1
+
+
+def test_every_file_says_where_it_comes_from() -> None:
+    for path in FIGURES.glob("*.json"):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        assert "command" in found or {"clips", "workers"} & set(found), f"{path.name} does not name its command"
+
+
+def test_a_file_renews_its_cells_and_no_others(figures: Path) -> None:
+    (figures / "real-trio.json").write_text(
+        json.dumps(results(0.5, "scav-wide", "constant pair, sigma 40 px (best on val)"))
+    )
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    filled = SCRIPT["fill"](text, SCRIPT["Figures"](figures))
+    changed = [line for line, old in zip(filled.splitlines(), text.splitlines(), strict=True) if line != old]
+    assert len(changed) == 2
+    for line, title in zip(changed, ("`scav-wide`", "fixed blobs"), strict=True):
+        cells = line.strip("| ").split(" | ")
+        assert cells[0].startswith(title)
+        assert cells[3:] == ["50.0 (49.0 to 51.0)"] * 2
+        assert (
+            cells[1:3] == next(old for old in text.splitlines() if old.startswith(f"| {cells[0]} ")).split(" | ")[1:3]
+        )
+
+
+def test_a_list_is_put_in_whole(figures: Path) -> None:
+    row = {"sounding": 2, "both_stages": 0.875, "stage_one": 0.5, "two_maps": 0.25, "wrong_sound": 0.125, "called": 3.0}
+    (figures / "sources.json").write_text(json.dumps({"command": "soundwhere bench sources", "rows": [row]}))
+    page = (ROOT / "docs" / "localise.md").read_text(encoding="utf-8")
+    filled = SCRIPT["fill"](page, SCRIPT["Figures"](figures))
+    assert "|---:|---:|---:|---:|---:|\n| 2 | 87.5% | 50.0% | 25.0% | 12.5% |\n<!-- end -->" in filled
+
+
+def test_a_row_that_fits_twice_is_refused(figures: Path) -> None:
+    rows = [f"constant pair, sigma {width} px (best on val)" for width in (40, 55)]
+    (figures / "real-trio.json").write_text(json.dumps(results(0.5, *rows)))
+    with pytest.raises(ValueError, match="several rows"):
+        SCRIPT["fill"]((ROOT / "README.md").read_text(encoding="utf-8"), SCRIPT["Figures"](figures))
