@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -80,7 +80,8 @@ def motion_results(lists: dict[str, dict[str, list[float]]], made_of: dict[str, 
     columns = {name: f"{name} ({len(made_of[name])})" for name in lists}
     words = "The highest peak of the first source lies in the half that is heard (%); chance is 50."
     drawn = "Intervals: 95 %, bootstrap over videos."
-    shown = {**rows, GAIN: {name: percent(each, signed=True) for name, each in rows[GAIN].items()}}
+    shown: dict[str, dict[str, Any]] = dict(rows)
+    shown[GAIN] = {name: percent(each, signed=True) for name, each in rows[GAIN].items()}
     table = figures_table("Which of two videos is heard", shown, columns, words, drawn, first="answer")
     values_json = {answer: {name: asdict(rate) for name, rate in row.items()} for answer, row in rows.items()}
     return Report([table], {"motion": values_json})

@@ -86,7 +86,7 @@ def agreement(energy: Floats, onset: Floats) -> Floats:
         heard = onset[max(0, lag) : steps - max(0, -lag)]
         correlation = np.tensordot(_standard(heard), _standard(moved), 1) / len(heard)
         by_lag.append(_blur(spread * correlation, _REACH * rows) / support)
-    return np.clip(np.max(by_lag, axis=0), -1, 1).astype(np.float32)
+    return np.asarray(np.clip(np.max(by_lag, axis=0), -1, 1), np.float32)
 
 
 def prefer(maps: Floats, agreed: Floats) -> Floats:
