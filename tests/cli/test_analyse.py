@@ -218,6 +218,8 @@ def test_calibration(folder: Path, model_path: Path, capsys: Capture) -> None:
         (["convergence", *SYNTHETIC, "--sigma-px", "0"], "--sigma-px"),
         (["protocols", *SYNTHETIC, "--predictions", "nowhere"], "not a folder"),
         (["theory", "--alpha", "0.5", "1.0"], "exchange them"),
+        (["motion", "--data", "nowhere"], "not a folder"),
+        (["motion", "--data", "nowhere", "--limit", "0"], "--limit"),
         (["theory", "--tau", "0"], "greater than 0"),
     ],
 )

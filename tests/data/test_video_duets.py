@@ -79,5 +79,5 @@ def test_some_of_them(videos: list[VideoClip]) -> None:
 
 
 def test_two_videos_are_too_few() -> None:
-    with pytest.raises(DataError, match="there are 2 of this split"):
+    with pytest.raises(DataError, match="there are 2 of this split and label"):
         VideoDuets([SimpleNamespace(), SimpleNamespace()])  # type: ignore[list-item]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from soundwhere.cli.options import named
+from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
     from soundwhere.analysis.report import Report
@@ -34,6 +35,8 @@ class Motion:
 
 def motion(options: Motion) -> tuple[Report, dict[str, Any]]:
     """Run the analysis."""
+    if options.limit is not None and options.limit < 2:
+        raise ConfigError(f"--limit {options.limit} leaves too few duets.", "Give at least 2.")
     from soundwhere.analysis.motion import motion_results, watch
     from soundwhere.cli.terminal import Bar
     from soundwhere.data.real_duet import RealDuet

@@ -69,8 +69,8 @@ class VideoDuets(Sequence[MovingDuet]):
     ) -> None:
         if len(videos) < 3:
             raise DataError(
-                f"Duets need 3 videos, and there are {len(videos)} of this split.",
-                "Give the folder of wide-duet, and --split train or val.",
+                f"Duets need 3 videos, and there are {len(videos)} of this split and label.",
+                "Give the folder of wide-duet, --split train or val, and a --label that several have.",
             )
         self._videos, self._fps, self._frame_px = videos, fps, frame_px
         self._read: dict[int, tuple[NDArray[np.uint8], Waveform]] = {}
