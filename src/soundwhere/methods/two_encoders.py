@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import torch
 
-from soundwhere.config import require
+from soundwhere.config import require, require_least
 from soundwhere.data.features import Eye
 from soundwhere.errors import ConfigError
 from soundwhere.media.augment import blank
@@ -67,8 +67,8 @@ class TwoEncodersConfig(SingleStageConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_front_end(self.spectrogram)
-        require(self.dimension >= 1, "dimension", self.dimension, "1 or more")
-        require(self.blank >= 0, "blank", self.blank, "0 or more")
+        require_least(1, self, "dimension")
+        require_least(0, self, "blank")
         require(self.augment in VIEWS, "augment", self.augment, f"one of {', '.join(VIEWS)}")
         if self.audio_weights == "visual" and self.audio != self.visual:
             raise ConfigError(

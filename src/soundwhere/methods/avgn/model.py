@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import positive_multiple, require
+from soundwhere.config import positive_multiple, require, require_positive
 from soundwhere.data.training_scenes import Needs
 from soundwhere.losses.max_cell import both_ways, max_cell_logits
 from soundwhere.methods.avgn.grouping import ClassTokens
@@ -60,7 +60,7 @@ class AVGNConfig(TwoEncodersConfig):
         fits = positive_multiple(self.dimension, self.token_heads)
         require(fits, "dimension", self.dimension, f"a multiple of the {self.token_heads} attention heads")
         require(0 <= self.drop < 1, "drop", self.drop, "at least 0 and less than 1")
-        require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
+        require_positive(self, "temperature")
 
 
 class Losses(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from torch.nn import functional as F
 
-from soundwhere.config import require, share_out
+from soundwhere.config import require_least, require_positive, share_out
 from soundwhere.methods.classes import choose_classes, require_classes, taken
 from soundwhere.methods.coarse_to_fine.classes import (
     ClassVectors,
@@ -85,10 +85,9 @@ class CoarseToFineConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden", "matcher_hidden", "steps_two"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        require(self.batch_size >= 2, "batch_size", self.batch_size, "2 or more")
-        require(self.learning_rate_two > 0, "learning_rate_two", self.learning_rate_two, "greater than 0")
+        require_least(1, self, "hidden", "matcher_hidden", "steps_two")
+        require_least(2, self, "batch_size")
+        require_positive(self, "learning_rate_two")
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import require, share_out
+from soundwhere.config import require_least, require_positive, share_out
 from soundwhere.methods.classes import choose_classes, taken
 from soundwhere.methods.dsol.objects import class_maps, object_maps
 from soundwhere.methods.several import SeveralMaps
@@ -69,10 +69,9 @@ class DSOLConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("clusters", 2), ("rounds", 2), ("steps_round", 1), ("steps_class", 1), ("batch_size", 2)):
-            require(getattr(self, name) >= least, name, getattr(self, name), f"{least} or more")
-        for name in ("classifier_rate", "location_weight"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+        require_least(2, self, "clusters", "rounds", "batch_size")
+        require_least(1, self, "steps_round", "steps_class")
+        require_positive(self, "classifier_rate", "location_weight")
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""
