@@ -95,18 +95,7 @@ class SingleStage:
     @property
     def schedule(self) -> Schedule:
         """How long and how fast."""
-        config = self.config
-        return Schedule(
-            batch_size=config.batch_size,
-            learning_rate=config.learning_rate,
-            decay=config.schedule,
-            warmup_steps=config.warmup_steps,
-            clip_norm=config.clip_norm,
-            accumulate=config.accumulate,
-            weight_decay=config.weight_decay,
-            optimiser=config.optimiser,
-            momentum=config.momentum,
-        )
+        return Schedule.of(self.config)
 
     @property
     def phases(self) -> tuple[Phase, ...]:

@@ -19,7 +19,7 @@ from soundwhere.methods.coarse_to_fine.classes import (
     whole_map,
 )
 from soundwhere.methods.published import two_stem_resnets
-from soundwhere.methods.several import SeveralMaps
+from soundwhere.methods.several import ClassMaps
 from soundwhere.methods.two_encoders import TwoEncodersConfig, one_map
 from soundwhere.types import Localisation
 
@@ -96,7 +96,7 @@ class CoarseToFineConfig(TwoEncodersConfig):
         return replace(self, **shares)
 
 
-class CoarseToFine(SeveralMaps):
+class CoarseToFine(ClassMaps):
     """The map of a class: its vector from the sound, against every cell. What it hears is the map of the sound."""
 
     config: CoarseToFineConfig
@@ -119,16 +119,6 @@ class CoarseToFine(SeveralMaps):
         self.seen_classes = ClassVectors(visual, classes, config.hidden, config.dimension)
         self.heard_classes = ClassVectors(audio, classes, config.hidden, config.dimension)
 
-    @property
-    def sources(self) -> int:
-        """Two, as in the mixtures it is trained on."""
-        return 2
-
-    @property
-    def note(self) -> str:
-        """What a row has to say."""
-        return "labels given, in training and at test"
-
     def requires_projections(self, trained: bool) -> None:
         """Whether what makes class vectors trains; nothing in stage 1 does it."""
         for vectors in (self.seen_classes, self.heard_classes):
@@ -138,10 +128,6 @@ class CoarseToFine(SeveralMaps):
         """Encode spectrograms (B, 1, F, T) into maps of sound, shape (B, C', f, t)."""
         heard: Tensor = self.audio(spectrogram)
         return heard
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The maps of the two classes that are heard most surely."""
-        return self.localise(seen, heard)
 
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None

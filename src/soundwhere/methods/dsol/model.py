@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from soundwhere.config import require_least, require_positive, share_out
 from soundwhere.methods.classes import choose_classes, taken
 from soundwhere.methods.dsol.objects import class_maps, object_maps
-from soundwhere.methods.several import SeveralMaps
+from soundwhere.methods.several import ClassMaps
 from soundwhere.methods.two_encoders import TwoEncodersConfig, pool
 from soundwhere.models.encoders import build_audio, freeze
 from soundwhere.types import Localisation
@@ -80,7 +80,7 @@ class DSOLConfig(TwoEncodersConfig):
         return replace(self, **shares)
 
 
-class DSOL(SeveralMaps):
+class DSOL(ClassMaps):
     """Class maps: what a cell resembles of the dictionary, where something sounds.
 
     What it hears is a unit embedding, by which it is localised, and beside it the logits of the clusters, from a copy
@@ -107,11 +107,6 @@ class DSOL(SeveralMaps):
         self.register_buffer("stands", torch.zeros(len(config.classes), clusters))
         if config.classes:
             self.needs = frozenset({"labels"})
-
-    @property
-    def sources(self) -> int:
-        """Two, as in the mixtures it is trained on."""
-        return 2
 
     @property
     def note(self) -> str:
@@ -154,10 +149,6 @@ class DSOL(SeveralMaps):
     def objects(self, seen: Tensor, sounding: Tensor) -> Tensor:
         """What of the dictionary sounds where, shape (B, clusters, h, w)."""
         return object_maps(seen, self.dictionary, self.object_weight, self.object_bias) * sounding[:, None]
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The maps of the two clusters that are heard most surely."""
-        return self.localise(seen, heard)
 
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
