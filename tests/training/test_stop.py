@@ -33,6 +33,7 @@ def steps(folder: Path) -> list[int]:
     return [json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")]
 
 
+@pytest.mark.slow
 def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path, start_training: Callable[..., Any]) -> None:
     peace, stopped = tmp_path / "peace", tmp_path / "stopped"
     quiet, run = (start_training(folder, *SETTINGS) for folder in (peace, stopped))
