@@ -39,9 +39,11 @@ train-demo: $(VENV)/report
 reproduce: $(VENV)/report
 	$(BIN)/soundwhere reproduce --out reproduction $(REPRODUCE_FLAGS)
 
-# a file's tests stay on one worker, as they share servers, browsers and exported models
+# A file's tests stay on one worker, as they share servers, browsers and exported models; long files come first.
+# Compiled files are kept, whatever the environment says: hundreds of processes would compile the package again.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

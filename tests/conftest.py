@@ -41,6 +41,12 @@ torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take their time come first, so that no worker is left alone with one at the end."""
+    marked = {item.path for item in items if any(map(item.get_closest_marker, ("slow", "browser")))}
+    items.sort(key=lambda item: item.path not in marked)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Real clips, annotations and weights that are never part of the repository."""

@@ -29,6 +29,19 @@ def require(holds: bool, name: str, value: object, wanted: str) -> None:
         raise ConfigError(f"{name} is {value}.", f"It must be {wanted}.")
 
 
+def require_least(least: int, settings: object, *names: str) -> None:
+    """Refuse settings of these names that are less than a number."""
+    for name in names:
+        require(getattr(settings, name) >= least, name, getattr(settings, name), f"{least} or more")
+
+
+def require_positive(settings: object, *names: str) -> None:
+    """Refuse settings of these names that are not greater than 0; one that is None is not set."""
+    for name in names:
+        value = getattr(settings, name)
+        require(value is None or value > 0, name, value, "greater than 0")
+
+
 def positive_multiple(value: int, of: int) -> bool:
     """Whether a value is a positive multiple of another."""
     return value > 0 and value % of == 0
@@ -70,7 +83,7 @@ class Thresholds:
     """Softness of both thresholds."""
 
     def __post_init__(self) -> None:
-        require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
+        require_positive(self, "temperature")
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,7 @@ class MethodConfig:
     """Those of them that may differ when a run is resumed: how long and how fast it trains."""
 
     def __post_init__(self) -> None:
-        require(self.frame_px > 0, "frame_px", self.frame_px, "greater than 0")
+        require_positive(self, "frame_px")
 
     @property
     def counts(self) -> bool:
@@ -159,14 +172,12 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         require(len(self.layouts) > 0, "layouts", self.layouts, "at least one")
-        for name in ("silent", "made_up", "pool"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        require(self.gain_db >= 0, "gain_db", self.gain_db, "0 or more")
+        require_least(0, self, "silent", "made_up", "pool", "gain_db")
         for name in ("interference", "absent"):
             require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
-        require(self.shard_cache_gb > 0, "shard_cache_gb", self.shard_cache_gb, "greater than 0")
-        require(self.scenes >= 1, "scenes", self.scenes, "1 or more")
-        require(self.workers >= 0, "workers", self.workers, "0 or more")
+        require_positive(self, "shard_cache_gb")
+        require_least(1, self, "scenes")
+        require_least(0, self, "workers")
 
 
 @dataclass(frozen=True)
@@ -187,9 +198,8 @@ class TrainConfig:
     """Steps between copies of the weights that stay, in `steps/`, to look at how training went; 0 keeps none."""
 
     def __post_init__(self) -> None:
-        require(self.log_every >= 1, "log_every", self.log_every, "1 or more")
-        for name in ("seed", "checkpoint_every_s", "keep_every"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        require_least(1, self, "log_every")
+        require_least(0, self, "seed", "checkpoint_every_s", "keep_every")
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,7 @@ batch_size = 4
 """
 
 
+@pytest.mark.slow
 def test_ablation(folder: Path, capsys: Capture) -> None:
     """Trains three rows in seconds, finds them when asked again, and names what it does not know."""
     (folder / "recipe.toml").write_text(RECIPE)

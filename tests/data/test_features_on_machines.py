@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from torch.multiprocessing import spawn
 from torch.nn import functional as F
 
 from soundwhere.data.features import FeatureCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 class Squares:
@@ -50,11 +53,9 @@ def _machine(rank: int, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def encoded(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, int]]:
+def encoded(tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]) -> list[dict[str, int]]:
     place = tmp_path_factory.mktemp("machines")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[2])  # where new processes find this file
-        spawn(_machine, (place,), nprocs=2)
+    on_two_processes(_machine, place)
     return [json.loads((place / f"{rank}.json").read_text()) for rank in range(2)]
 
 

@@ -154,22 +154,23 @@ def refused_cheaply(found: Predictions, scene: str, message: str) -> None:
 
 
 def test_every_damaged_picture_is_named(tmp_path: Path) -> None:
-    png(tmp_path / "a_0.png", (4, 3), before=b"a note", after=b"another")
-    whole = (tmp_path / "a_0.png").read_bytes()
+    path = tmp_path / "a_0.png"
+    png(path, (4, 3), before=b"a note", after=b"another")
+    whole = path.read_bytes()
     for place in range(len(whole)):
-        for mask in (0xFF, 0x01):
-            (tmp_path / "a_0.png").write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
+        changed = (whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :] for mask in (0xFF, 0x01))
+        for damaged in (*changed, whole[:place]):
+            path.unlink()  # to write over a file waits for the disk
+            path.write_bytes(damaged)
             with suppress(DataError):  # what Pillow does not miss it reads
                 assert Predictions(tmp_path).read("a").ndim == 3
-        (tmp_path / "a_0.png").write_bytes(whole[:place])
-        with suppress(DataError):
-            assert Predictions(tmp_path).read("a").ndim == 3
 
 
 def test_every_damage_is_named(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "a.npz", maps=MAPS)
     whole = (tmp_path / "a.npz").read_bytes()
     for place in range(0, len(whole), 3):
+        (tmp_path / "a.npz").unlink()
         (tmp_path / "a.npz").write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         with suppress(DataError):  # what numpy does not miss it reads
             assert Predictions(tmp_path).read("a").shape == MAPS.shape

@@ -86,6 +86,7 @@ def test_whatever_stands_in_a_file_of_scores_is_refused_unless_it_was_written_th
         key, value, check = json.loads(line)
         value = value if not isinstance(value, dict) else dict(list(value.items())[:1])  # rows are alike
         for text in set(spoilt(json.dumps(value))) - {json.dumps(value)}:
+            path.unlink()  # to write over a file waits for the disk
             path.write_text("\n".join([first, f"[{json.dumps(key)}, {text}, {check}]", *rest, ""]))
             with pytest.raises(OutputError, match="line 2 does not hold the scores"):
                 (score(tmp_path), choose(tmp_path))

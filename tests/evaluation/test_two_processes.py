@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from soundwhere import distributed
+from soundwhere.cli.main import run
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.evaluation.answerers import Answer, InputFreeAnswerer
 from soundwhere.evaluation.constant import Blobs
@@ -50,7 +51,6 @@ def command(model: Path, out: str, scenes: int = SCENES) -> list[str]:
 
 def work(rank: int, folder: Path, arguments: list[str], port: int) -> None:
     """What each of two processes does, as torchrun starts it; what it says goes to a file of its own."""
-    from soundwhere.cli.main import run
     from soundwhere.evaluation import constant
 
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
@@ -82,8 +82,6 @@ def contents(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, model: Path) -> Path:
     """The same evaluation by one process."""
-    from soundwhere.cli.main import run
-
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -122,7 +120,7 @@ def test_what_one_process_began_two_go_on_with(
 
 
 @pytest.mark.slow
-def test_torchrun_is_killed_and_goes_on(tmp_path: Path, model: Path) -> None:
+def test_torchrun_is_killed_and_goes_on(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the real thing: killed as soon as scores of scenes are there, then by one process, for its figures."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port"]
@@ -141,10 +139,10 @@ def test_torchrun_is_killed_and_goes_on(tmp_path: Path, model: Path) -> None:
         assert not (tmp_path / "out" / "results.json").exists()
         before = scored(tmp_path / "out" / "scores")
         assert 4 <= before < 20
-        run = subprocess.run([*torchrun, str(free_port()), *arguments], timeout=250, **started)
-    assert run.returncode == 0, (tmp_path / "log.txt").read_text()[-3000:]
-    one = [sys.executable, "-m", "soundwhere", *command(model, "one", 20)]
-    subprocess.run(one, env=environment, cwd=tmp_path, check=True, capture_output=True, timeout=250)
+        done = subprocess.run([*torchrun, str(free_port()), *arguments], timeout=250, **started)
+    assert done.returncode == 0, (tmp_path / "log.txt").read_text()[-3000:]
+    monkeypatch.chdir(tmp_path)
+    assert run(command(model, "one", 20)) == 0
     ours, theirs = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("out", "one"))
     assert ours.pop("command") != theirs.pop("command")  # another --out
     assert ours == theirs

@@ -128,6 +128,7 @@ def test_damaged_files_are_read_or_refused(sound_files: dict[str, bytes], tmp_pa
 
     read = 0
     for seed in range(MUTATIONS):
+        path.unlink(missing_ok=True)  # to write over a file waits for the disk
         path.write_bytes(damage(content, seed))
         read += sum([survives(look), survives(watch), survives(listen)])
     # damage is stepped over where that is possible, and some of it destroys everything

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from soundwhere.distributed import all_reduce_sum
 from soundwhere.methods.catalogue import find_method, named_config
 from soundwhere.types import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 RIVALS = ("lvs", "ez-vsl", "slavc", "fnac", "jsa", "oa-ssl")
 
@@ -59,11 +61,9 @@ def _work(rank: int, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]) -> Path:
     place = tmp_path_factory.mktemp("processes")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[2])  # where new processes find this file
-        spawn(_work, (place,), nprocs=2)
+    on_two_processes(_work, place)
     return place
 
 

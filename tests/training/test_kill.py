@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
-from soundwhere.cli.main import run
 from soundwhere.methods.files import read_facts, read_tensors
 from soundwhere.training.checkpoint import read_progress
 
 if TYPE_CHECKING:
-    from multiprocessing.context import BaseContext
+    from collections.abc import Callable
+    from pathlib import Path
 
 STEPS = 8
 SETTINGS = (
@@ -28,37 +25,12 @@ SETTINGS = (
 ).split()
 
 
-def _train(arguments: list[str], log: Path) -> None:
-    """What a new process does: the command, with what it says in a file."""
-    with log.open("a") as file:
-        os.dup2(file.fileno(), 2)
-    sys.exit(run(["train", *arguments]))
-
-
-class Command:
-    """`soundwhere train` in a process of its own."""
-
-    def __init__(self, warm: BaseContext, folder: Path, *arguments: str) -> None:
-        self.log = folder.with_suffix(".log")
-        self.process = warm.Process(target=_train, args=(["--out", str(folder), *arguments], self.log))
-        self.process.start()
-
-    def finish(self) -> None:
-        self.process.join(250)
-        assert self.process.exitcode == 0, self.log.read_text()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
-        assert self.process.exitcode == -9
-
-
 def lines(folder: Path) -> list[dict[str, Any]]:
     text = (folder / "metrics.jsonl").read_text() if (folder / "metrics.jsonl").exists() else ""
     return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
 
 
-def kill_within(command: Command, folder: Path, stage: str) -> float:
+def kill_within(command: Any, folder: Path, stage: str) -> float:
     """Kill a run at a random moment within the steps of a stage; the seconds waited are returned to be reported."""
     seen: list[float] = []
     while len(seen) < 3:
@@ -73,17 +45,14 @@ def kill_within(command: Command, folder: Path, stage: str) -> float:
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_like_one_left_in_peace(
-    tmp_path: Path, warm: BaseContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # where new processes find this file
+def test_a_killed_run_ends_like_one_left_in_peace(tmp_path: Path, start_training: Callable[..., Any]) -> None:
     peace, war = tmp_path / "peace", tmp_path / "war"
-    quiet = Command(warm, peace, *SETTINGS)
-    waits = [kill_within(Command(warm, war, *SETTINGS), war, "one")]
+    quiet = start_training(peace, *SETTINGS)
+    waits = [kill_within(start_training(war, *SETTINGS), war, "one")]
     assert read_progress(war / "latest.safetensors")[1].stage == "one"
-    waits.append(kill_within(Command(warm, war, "--resume"), war, "two"))
+    waits.append(kill_within(start_training(war, "--resume"), war, "two"))
     assert read_progress(war / "latest.safetensors")[1].stage == "two"
-    Command(warm, war, "--resume").finish()
+    start_training(war, "--resume").finish()
     quiet.finish()
 
     for name in ("latest.safetensors", "best.safetensors", "stage-one.safetensors"):

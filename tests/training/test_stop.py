@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
-import subprocess
-import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -19,41 +18,13 @@ from soundwhere.training.checkpoint import read_progress
 from soundwhere.training.stopping import StopRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-SETTINGS = [
-    "--model",
-    "scav-tiny",
-    "--frame-px",
-    "64",
-    "--dimension",
-    "32",
-    "--decoupler-layers",
-    "1",
-    "--scenes",
-    "32",
-    "--batch-size",
-    "8",
-    "--device",
-    "cpu",
-    "--steps-one",
-    "12",
-    "--steps-two",
-    "3",
-    "--checkpoint-every-s",
-    "100000",
-    "--log-every",
-    "1",
-    "--learning-rate",
-    "1e-3",
-    "--auto-resume",
-]
-
-
-def start(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "soundwhere", "train", "--out", str(folder), *SETTINGS]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
+SETTINGS = shlex.split(
+    "--model scav-tiny --frame-px 64 --dimension 32 --decoupler-layers 1 --scenes 32 --batch-size 8 --device cpu "
+    "--steps-one 12 --steps-two 3 --checkpoint-every-s 100000 --log-every 1 --learning-rate 1e-3 --auto-resume"
+)
 
 
 def steps(folder: Path) -> list[int]:
@@ -62,32 +33,30 @@ def steps(folder: Path) -> list[int]:
     return [json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")]
 
 
-def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path, start_training: Callable[..., Any]) -> None:
     peace, stopped = tmp_path / "peace", tmp_path / "stopped"
-    quiet, run = start(peace), start(stopped)
+    quiet, run = (start_training(folder, *SETTINGS) for folder in (peace, stopped))
     deadline = time.monotonic() + 200
     while len(steps(stopped)) < 3:
-        assert run.poll() is None, run.communicate()[1]
+        assert run.process.is_alive(), run.log.read_text()
         assert time.monotonic() < deadline
         time.sleep(0.002)
     for _ in range(3):
-        run.send_signal(signal.SIGTERM)
+        run.process.terminate()
         time.sleep(0.01)
-    said = run.communicate(timeout=100)[1]
-    assert run.returncode == 130, said
-    assert "Traceback" not in said
+    run.finish(130)
+    assert "Traceback" not in run.log.read_text()
     place = read_progress(stopped / "latest.safetensors")[1]
     assert (place.stage, place.step) == ("one", steps(stopped)[-1])  # nothing that was done is lost
     assert place.step < 12
-    again = start(stopped)
-    assert (again.communicate(timeout=250), again.returncode)[1] == 0
-    assert (quiet.communicate(timeout=250), quiet.returncode)[1] == 0
+    start_training(stopped, *SETTINGS).finish()
+    quiet.finish()
     for name in ("latest.safetensors", "best.safetensors"):
         expected, found = read_tensors(peace / name, ""), read_tensors(stopped / name, "")
         assert expected.keys() == found.keys()
         assert all(torch.equal(expected[key], found[key]) for key in expected)
-    once_more = start(stopped)  # a finished run ends at once
-    assert (once_more.communicate(timeout=250), once_more.returncode)[1] == 0
+    start_training(stopped, *SETTINGS).finish()  # a finished run ends at once
 
 
 def test_requests_are_noted_until_the_end_and_ctrl_c_ends_at_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from soundwhere.cli.main import run
 from soundwhere.media.audio import write_wav
 from soundwhere.methods.files import read_tensors
 from soundwhere.training.checkpoint import read_progress
@@ -29,32 +31,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-SETTINGS = [
-    "--model",
-    "scav-tiny",
-    "--freeze-visual",
-    "--frame-px",
-    "32",
-    "--dimension",
-    "16",
-    "--decoupler-layers",
-    "1",
-    "--decoupler-heads",
-    "2",
-    "--source",
-    "folder",
-    "--batch-size",
-    "4",
-    "--device",
-    "cpu",
-    "--checkpoint-every-s",
-    "0",
-    "--log-every",
-    "1",
-    "--learning-rate",
-    "1e-3",
-    "--auto-resume",
-]
+SETTINGS = shlex.split(
+    "--model scav-tiny --freeze-visual --frame-px 32 --dimension 16 --decoupler-layers 1 --decoupler-heads 2 "
+    "--source folder --batch-size 4 --device cpu --checkpoint-every-s 0 --log-every 1 "
+    "--learning-rate 1e-3 --auto-resume"
+)
 
 
 @dataclass
@@ -137,7 +118,7 @@ class Run:
             f"--nnodes 2 --nproc-per-node 1 --rdzv-backend c10d --rdzv-id run --max-restarts 3 "
             f"--rdzv-endpoint {self.hosts[0].address}:{self.port} --rdzv-conf is_host={1 - number},timeout=120 "
             f"--local-addr {host.address}"
-        ).split()
+        )
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",
@@ -192,18 +173,18 @@ def alone(tmp_path_factory: pytest.TempPathFactory, films: Path) -> Path:
     """The same training by one process."""
     folder = tmp_path_factory.mktemp("alone")
     steps = ["--steps-one", "4", "--steps-two", "2", "--keep-every", "1"]
-    command = [sys.executable, "-m", "soundwhere", "train", "--root", str(films), "--out", str(folder), *SETTINGS]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(folder / "cache")}
-    subprocess.run([*command, *steps], env=environment, check=True, capture_output=True, timeout=400)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        assert run(["train", "--root", str(films), "--out", str(folder), *SETTINGS, *steps]) == 0
     return folder
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_hosts_train_like_one_process(hosts: tuple[Host, Host], films: Path, alone: Path, tmp_path: Path) -> None:
-    run = Run(hosts, films, tmp_path, 4)
-    run.finish(run.start(0), run.start(1))
-    found, expected = weights(run.folder), weights(alone)
+    both = Run(hosts, films, tmp_path, 4)
+    both.finish(both.start(0), both.start(1))
+    found, expected = weights(both.folder), weights(alone)
     assert found.keys() == expected.keys()
     begun = read_tensors(alone / "steps" / "stage-one-000000.safetensors", "model.")
     shared = {name: tensor for name, tensor in begun.items() if name in expected}
@@ -212,7 +193,7 @@ def test_two_hosts_train_like_one_process(hosts: tuple[Host, Host], films: Path,
     assert distance(expected, found) < 0.02 * moved
     losses = [
         [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        for folder in (alone, run.folder)
+        for folder in (alone, both.folder)
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
     # each host has the features of every picture, made by one of them or by itself
@@ -224,23 +205,23 @@ def test_two_hosts_train_like_one_process(hosts: tuple[Host, Host], films: Path,
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_killed_host_joins_again_and_the_run_goes_on(hosts: tuple[Host, Host], films: Path, tmp_path: Path) -> None:
-    run = Run(hosts, films, tmp_path, 40)
-    first, second = run.start(0), run.start(1)
+    both = Run(hosts, films, tmp_path, 40)
+    first, second = both.start(0), both.start(1)
     try:
         deadline = time.monotonic() + 400
-        while run.lines() < 3:
-            assert first.poll() is None, run.log.read_text()[-4000:]
-            assert time.monotonic() < deadline, run.log.read_text()[-4000:]
+        while both.lines() < 3:
+            assert first.poll() is None, both.log.read_text()[-4000:]
+            assert time.monotonic() < deadline, both.log.read_text()[-4000:]
             time.sleep(0.01)
         kill(second)
-        seen = read_progress(run.folder / "latest.safetensors")[1].step
+        seen = read_progress(both.folder / "latest.safetensors")[1].step
         assert 0 < seen < 40
-        second = run.start(1)
-        run.finish(first, second)
+        second = both.start(1)
+        both.finish(first, second)
     finally:
         kill(first)
         kill(second)
-    entries = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
+    entries = [json.loads(line) for line in (both.folder / "metrics.jsonl").read_text().splitlines()]
     assert [(entry["stage"], entry["step"]) for entry in entries] == [
         *(("one", step) for step in range(1, 41)),
         *(("two", step) for step in (1, 2)),
@@ -250,17 +231,17 @@ def test_a_killed_host_joins_again_and_the_run_goes_on(hosts: tuple[Host, Host],
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_hosts_evaluate_like_one_process(
-    hosts: tuple[Host, Host], films: Path, alone: Path, tmp_path: Path
+    hosts: tuple[Host, Host], films: Path, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the digit; each host has an --out of its own, and the one of the first process is written to."""
-    command = ["-m", "soundwhere", "evaluate", "--benchmark", "synthetic", "--count", "5", "--batch", "2", "--no-page"]
+    command = ["evaluate", "--benchmark", "synthetic", "--count", "5", "--batch", "2", "--no-page"]
     command += ["--device", "cpu", "--model", str(alone / "best.safetensors"), "--out", "out"]
     (tmp_path / "one").mkdir()
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    subprocess.run([sys.executable, *command], cwd=tmp_path / "one", env=environment, check=True, timeout=400)
-    run = Run(hosts, films, tmp_path, 0)
-    run.arguments = command
-    run.finish(*(run.start(number, tmp_path / f"host-{number}") for number in range(2)))
+    monkeypatch.chdir(tmp_path / "one")
+    assert run(command) == 0
+    both = Run(hosts, films, tmp_path, 0)
+    both.arguments = ["-m", "soundwhere", *command]
+    both.finish(*(both.start(number, tmp_path / f"host-{number}") for number in range(2)))
     written = list(tmp_path.glob("host-*/out/results.json"))
     assert len(written) == 1
     assert written[0].read_bytes() == (tmp_path / "one" / "out" / "results.json").read_bytes()

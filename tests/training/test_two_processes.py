@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from soundwhere.config import Config, DataConfig, TrainConfig
@@ -27,6 +25,9 @@ from soundwhere.training.run import Run, train
 from soundwhere.types import Batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from soundwhere.methods.scav.config import SCAVConfig
     from soundwhere.training.checkpoint import Progress
 
@@ -129,11 +130,9 @@ def _work(rank: int, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, on_two_processes: Callable[..., None]) -> Path:
     place = tmp_path_factory.mktemp("processes")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[2])  # where new processes find this file
-        spawn(_work, (place,), nprocs=2)
+    on_two_processes(_work, place)
     return place
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import torch
 from torch import nn
 
-from soundwhere.config import require
+from soundwhere.config import require_least, require_positive
 from soundwhere.data.layout import check_layouts
 from soundwhere.data.training_scenes import Needs
 from soundwhere.losses.pairs import margin_loss, with_strangers
@@ -69,10 +69,8 @@ class DMCConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("sound_clusters", "picture_clusters", "iterations"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("hardness", "margin"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+        require_least(1, self, "sound_clusters", "picture_clusters", "iterations")
+        require_positive(self, "hardness", "margin")
 
 
 class Clusters(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 import torch
 from torch.nn import functional as F
 
-from soundwhere.config import require
+from soundwhere.config import require_least
 from soundwhere.distributed import gather, world_size
 from soundwhere.losses.max_cell import both_ways, max_cell_logits
 from soundwhere.methods.projected import Projected, ProjectedConfig
@@ -53,8 +53,7 @@ class FNACConfig(ProjectedConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("contrastive_steps", "regularisation"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        require_least(0, self, "contrastive_steps", "regularisation")
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`; the same share of the steps is contrastive only."""

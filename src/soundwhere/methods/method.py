@@ -7,7 +7,7 @@ what the catalogue holds. `Network` is a torch module that does most of `Localis
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import torch
@@ -292,6 +292,12 @@ class Schedule:
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
     momentum: float = 0.0
     factors: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Any) -> Schedule:
+        """What a configuration says under these names, and as `schedule`, which is the decay."""
+        told = {each.name: getattr(config, each.name) for each in fields(cls) if hasattr(config, each.name)}
+        return cls(decay=config.schedule, **told)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import require
+from soundwhere.config import require, require_least, require_positive
 from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.losses.cycle import cycle_accuracy, cycle_loss, log_returns
@@ -71,8 +71,8 @@ class MixAndLocalizeConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.heads >= 2, "heads", self.heads, "2 or more")
-        require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
+        require_least(2, self, "heads")
+        require_positive(self, "temperature")
         require(
             self.batch_size % self.heads == 0, "batch_size", self.batch_size, f"a multiple of the {self.heads} heads"
         )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import Thresholds, require
+from soundwhere.config import Thresholds, require_least, require_positive
 from soundwhere.data.captions import read_captions
 from soundwhere.data.training_scenes import Needs, make_clips
 from soundwhere.distributed import gather
@@ -76,12 +76,9 @@ class OASSLConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("caption_width", "iterations"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("temperature", "entropy"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
-        for name in ("caption_weight", "region_weight"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        require_least(1, self, "caption_width", "iterations")
+        require_positive(self, "temperature", "entropy")
+        require_least(0, self, "caption_weight", "region_weight")
 
 
 class OASSL(TwoEncoders):

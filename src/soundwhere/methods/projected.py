@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import nn
 
-from soundwhere.config import require
+from soundwhere.config import require, require_positive
 from soundwhere.errors import ConfigError
 from soundwhere.methods.method import Control
 from soundwhere.methods.two_encoders import SOLO, TwoEncoders, TwoEncodersConfig, one_map
@@ -47,7 +47,7 @@ class ProjectedConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
+        require_positive(self, "temperature")
         require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and less than 1")
         require(0 <= self.sound_share <= 1, "sound_share", self.sound_share, "between 0 and 1")
         if self.maps != "avl" and self.visual_weights == "none":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 from torch import nn
 
 from soundwhere import constants
-from soundwhere.config import MethodConfig, require
+from soundwhere.config import MethodConfig, require_least, require_positive
 from soundwhere.data.training_scenes import Needs
 from soundwhere.methods.method import Phase, Schedule
 
@@ -59,11 +59,9 @@ class SingleStageConfig(MethodConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("steps", "batch_size", "accumulate"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("weight_decay", "warmup_steps", "clip_norm", "momentum"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "greater than 0")
+        require_least(1, self, "steps", "batch_size", "accumulate")
+        require_least(0, self, "weight_decay", "warmup_steps", "clip_norm", "momentum")
+        require_positive(self, "learning_rate")
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""
@@ -97,18 +95,7 @@ class SingleStage:
     @property
     def schedule(self) -> Schedule:
         """How long and how fast."""
-        config = self.config
-        return Schedule(
-            batch_size=config.batch_size,
-            learning_rate=config.learning_rate,
-            decay=config.schedule,
-            warmup_steps=config.warmup_steps,
-            clip_norm=config.clip_norm,
-            accumulate=config.accumulate,
-            weight_decay=config.weight_decay,
-            optimiser=config.optimiser,
-            momentum=config.momentum,
-        )
+        return Schedule.of(self.config)
 
     @property
     def phases(self) -> tuple[Phase, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import torch
 from torch import nn
 
-from soundwhere.config import require
+from soundwhere.config import require, require_positive
 from soundwhere.distributed import world_size
 from soundwhere.losses.cell_attention import TwoHeads, slavc_loss
 from soundwhere.methods.projected import start_projections
@@ -57,7 +57,7 @@ class SLAVCConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
+        require_positive(self, "temperature")
         require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and less than 1")
         require(0 <= self.slowness <= 1, "slowness", self.slowness, "between 0 and 1")
 

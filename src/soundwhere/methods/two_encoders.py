@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import torch
 
-from soundwhere.config import require
+from soundwhere.config import require, require_least
 from soundwhere.data.features import Eye
 from soundwhere.errors import ConfigError
 from soundwhere.media.augment import blank
@@ -26,6 +26,7 @@ from soundwhere.types import Localisation
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from soundwhere.methods.scav.model import SCAV
     from soundwhere.types import Batch
 
 SOLO: Final = Control("solo sounds", "solo", lambda network, seen, heard, _: network.answer(seen, heard).similarity)
@@ -67,8 +68,8 @@ class TwoEncodersConfig(SingleStageConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_front_end(self.spectrogram)
-        require(self.dimension >= 1, "dimension", self.dimension, "1 or more")
-        require(self.blank >= 0, "blank", self.blank, "0 or more")
+        require_least(1, self, "dimension")
+        require_least(0, self, "blank")
         require(self.augment in VIEWS, "augment", self.augment, f"one of {', '.join(VIEWS)}")
         if self.audio_weights == "visual" and self.audio != self.visual:
             raise ConfigError(
@@ -107,16 +108,11 @@ class TwoEncoders(Network):
     @property
     def eye(self) -> Eye | None:
         """The visual encoder, if it is frozen."""
-        if not self.config.freeze_visual:
-            return None
-        return Eye(self.config.visual + "-fine" * self.config.fine_grid, self.visual, self.stride_px)
+        return frozen_eye(self)
 
     def load_pretrained(self, download: bool) -> None:
         """Load the weights that both encoders start from."""
-        config = self.config
-        load_weights(self.visual, config.visual, config.visual_weights, download=download)
-        heard = config.visual_weights if config.audio_weights == "visual" else config.audio_weights
-        load_weights(self.audio, config.audio, heard, download=download)
+        load_encoders(self, self.audio, download)
 
     def spectrogram(self, sound: Tensor) -> Tensor:
         """Turn waveforms (B, N) into the spectrograms (B, 1, F, T) of the configured front end."""
@@ -160,6 +156,22 @@ class TwoEncoders(Network):
         parts = zip(*((found.similarity, found.confidence, found.embeddings) for found in maps), strict=True)
         found = Localisation(*(torch.cat(part, dim=1) for part in parts))
         return found if sources is None else found.of(sources)
+
+
+def frozen_eye(network: TwoEncoders | SCAV) -> Eye | None:
+    """The visual encoder of a network, if it is frozen."""
+    config = network.config
+    if not config.freeze_visual:
+        return None
+    return Eye(config.visual + "-fine" * config.fine_grid, network.visual, network.stride_px)
+
+
+def load_encoders(network: TwoEncoders | SCAV, audio: nn.Module, download: bool) -> None:
+    """Load the weights that the encoders of a network start from, which are those of its eye and of this ear."""
+    config = network.config
+    load_weights(network.visual, config.visual, config.visual_weights, download=download)
+    heard = config.visual_weights if config.audio_weights == "visual" else config.audio_weights
+    load_weights(audio, config.audio, heard, download=download)
 
 
 def pool(cells: Tensor, pooling: Literal["average", "max"]) -> Tensor:

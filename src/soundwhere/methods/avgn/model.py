@@ -9,13 +9,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import positive_multiple, require
+from soundwhere.config import positive_multiple, require, require_positive
 from soundwhere.data.training_scenes import Needs
 from soundwhere.losses.max_cell import both_ways, max_cell_logits
 from soundwhere.methods.avgn.grouping import ClassTokens
 from soundwhere.methods.classes import choose_classes, require_classes, several_hot, taken, with_classes
 from soundwhere.methods.projected import start_projections
-from soundwhere.methods.several import SeveralMaps
+from soundwhere.methods.several import ClassMaps
 from soundwhere.methods.single_stage import SingleStageMethod
 from soundwhere.methods.two_encoders import TwoEncodersConfig, pool
 from soundwhere.types import Localisation
@@ -60,7 +60,7 @@ class AVGNConfig(TwoEncodersConfig):
         fits = positive_multiple(self.dimension, self.token_heads)
         require(fits, "dimension", self.dimension, f"a multiple of the {self.token_heads} attention heads")
         require(0 <= self.drop < 1, "drop", self.drop, "at least 0 and less than 1")
-        require(self.temperature > 0, "temperature", self.temperature, "greater than 0")
+        require_positive(self, "temperature")
 
 
 class Losses(NamedTuple):
@@ -71,7 +71,7 @@ class Losses(NamedTuple):
     presence: Tensor
 
 
-class AVGN(SeveralMaps):
+class AVGN(ClassMaps):
     """The map of a class: what its token took from the sound, against every cell.
 
     Heads are called as in the published checkpoints. What it hears are the tokens of all classes, shape (B, K, D).
@@ -109,16 +109,6 @@ class AVGN(SeveralMaps):
                 nn.init.trunc_normal_(layer.weight, std=0.02)
                 nn.init.zeros_(layer.bias)
 
-    @property
-    def sources(self) -> int:
-        """Two, as in the mixtures it is trained on."""
-        return 2
-
-    @property
-    def note(self) -> str:
-        """What a row has to say."""
-        return "labels given, in training and at test"
-
     def cells(self, seen: Tensor) -> Tensor:
         """Unit cells v, shape (B, D, h, w)."""
         return F.normalize(self.img_proj(seen), dim=1)
@@ -137,10 +127,6 @@ class AVGN(SeveralMaps):
     def embed(self, spectrogram: Tensor) -> Tensor:
         """What every class takes from spectrograms (B, 1, F, T), shape (B, K, D)."""
         return self.sound_tokens(pool(self.audio(spectrogram), self.config.pooling))
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The maps of the two classes that are heard most surely."""
-        return self.localise(seen, heard)
 
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None

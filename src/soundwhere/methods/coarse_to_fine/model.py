@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from torch.nn import functional as F
 
-from soundwhere.config import require, share_out
+from soundwhere.config import require_least, require_positive, share_out
 from soundwhere.methods.classes import choose_classes, require_classes, taken
 from soundwhere.methods.coarse_to_fine.classes import (
     ClassVectors,
@@ -19,7 +19,7 @@ from soundwhere.methods.coarse_to_fine.classes import (
     whole_map,
 )
 from soundwhere.methods.published import two_stem_resnets
-from soundwhere.methods.several import SeveralMaps
+from soundwhere.methods.several import ClassMaps
 from soundwhere.methods.two_encoders import TwoEncodersConfig, one_map
 from soundwhere.types import Localisation
 
@@ -85,10 +85,9 @@ class CoarseToFineConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hidden", "matcher_hidden", "steps_two"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        require(self.batch_size >= 2, "batch_size", self.batch_size, "2 or more")
-        require(self.learning_rate_two > 0, "learning_rate_two", self.learning_rate_two, "greater than 0")
+        require_least(1, self, "hidden", "matcher_hidden", "steps_two")
+        require_least(2, self, "batch_size")
+        require_positive(self, "learning_rate_two")
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""
@@ -97,7 +96,7 @@ class CoarseToFineConfig(TwoEncodersConfig):
         return replace(self, **shares)
 
 
-class CoarseToFine(SeveralMaps):
+class CoarseToFine(ClassMaps):
     """The map of a class: its vector from the sound, against every cell. What it hears is the map of the sound."""
 
     config: CoarseToFineConfig
@@ -120,16 +119,6 @@ class CoarseToFine(SeveralMaps):
         self.seen_classes = ClassVectors(visual, classes, config.hidden, config.dimension)
         self.heard_classes = ClassVectors(audio, classes, config.hidden, config.dimension)
 
-    @property
-    def sources(self) -> int:
-        """Two, as in the mixtures it is trained on."""
-        return 2
-
-    @property
-    def note(self) -> str:
-        """What a row has to say."""
-        return "labels given, in training and at test"
-
     def requires_projections(self, trained: bool) -> None:
         """Whether what makes class vectors trains; nothing in stage 1 does it."""
         for vectors in (self.seen_classes, self.heard_classes):
@@ -139,10 +128,6 @@ class CoarseToFine(SeveralMaps):
         """Encode spectrograms (B, 1, F, T) into maps of sound, shape (B, C', f, t)."""
         heard: Tensor = self.audio(spectrogram)
         return heard
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The maps of the two classes that are heard most surely."""
-        return self.localise(seen, heard)
 
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None

@@ -39,23 +39,13 @@ def _coarse(network: CoarseToFine, batch: Batch, seen: Tensor, heard: Tensor) ->
     return network.coarse_loss(seen, heard, labels, labels)
 
 
-class CoarseStage(SingleStage):
-    """Stage 1; the projections of class vectors wait."""
+class CoarseToFineStage(SingleStage):
+    """In stage 1 the projections of class vectors wait; in stage 2 everything trains."""
 
     def objective(self, network: Network) -> Objective:
         """What is minimised."""
         assert isinstance(network, CoarseToFine)
-        network.requires_projections(False)
-        return Objective(network, self.loss)
-
-
-class FineStage(SingleStage):
-    """Stage 2: everything trains."""
-
-    def objective(self, network: Network) -> Objective:
-        """What is minimised."""
-        assert isinstance(network, CoarseToFine)
-        network.requires_projections(True)
+        network.requires_projections(self.name == "two")
         return Objective(network, self.loss)
 
 
@@ -73,8 +63,8 @@ class CoarseToFineMethod:
         """Coarse, then fine."""
         second = replace(config, steps=config.steps_two, learning_rate=config.learning_rate_two)
         stages = {
-            "one": CoarseStage(config, coarse, NEEDS, name="one"),
-            "two": FineStage(second, fine, NEEDS, name="two", follows="one"),
+            "one": CoarseToFineStage(config, coarse, NEEDS, name="one"),
+            "two": CoarseToFineStage(second, fine, NEEDS, name="two", follows="one"),
         }
         return tuple(stages.values()) if config.stage == "both" else (stages[config.stage],)
 

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import require, share_out
+from soundwhere.config import require_least, require_positive, share_out
 from soundwhere.methods.classes import choose_classes, taken
 from soundwhere.methods.dsol.objects import class_maps, object_maps
-from soundwhere.methods.several import SeveralMaps
+from soundwhere.methods.several import ClassMaps
 from soundwhere.methods.two_encoders import TwoEncodersConfig, pool
 from soundwhere.models.encoders import build_audio, freeze
 from soundwhere.types import Localisation
@@ -69,10 +69,9 @@ class DSOLConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("clusters", 2), ("rounds", 2), ("steps_round", 1), ("steps_class", 1), ("batch_size", 2)):
-            require(getattr(self, name) >= least, name, getattr(self, name), f"{least} or more")
-        for name in ("classifier_rate", "location_weight"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+        require_least(2, self, "clusters", "rounds", "batch_size")
+        require_least(1, self, "steps_round", "steps_class")
+        require_positive(self, "classifier_rate", "location_weight")
 
     def lasting(self, steps: int) -> Self:
         """See `MethodConfig`."""
@@ -81,7 +80,7 @@ class DSOLConfig(TwoEncodersConfig):
         return replace(self, **shares)
 
 
-class DSOL(SeveralMaps):
+class DSOL(ClassMaps):
     """Class maps: what a cell resembles of the dictionary, where something sounds.
 
     What it hears is a unit embedding, by which it is localised, and beside it the logits of the clusters, from a copy
@@ -108,11 +107,6 @@ class DSOL(SeveralMaps):
         self.register_buffer("stands", torch.zeros(len(config.classes), clusters))
         if config.classes:
             self.needs = frozenset({"labels"})
-
-    @property
-    def sources(self) -> int:
-        """Two, as in the mixtures it is trained on."""
-        return 2
 
     @property
     def note(self) -> str:
@@ -155,10 +149,6 @@ class DSOL(SeveralMaps):
     def objects(self, seen: Tensor, sounding: Tensor) -> Tensor:
         """What of the dictionary sounds where, shape (B, clusters, h, w)."""
         return object_maps(seen, self.dictionary, self.object_weight, self.object_bias) * sounding[:, None]
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The maps of the two clusters that are heard most surely."""
-        return self.localise(seen, heard)
 
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import require
+from soundwhere.config import require, require_least
 from soundwhere.distributed import gather
 from soundwhere.media.front_ends import FRONT_ENDS
 from soundwhere.methods.jsa.losses import divergence, kept_pairs, match, slot_contrast
@@ -80,8 +80,7 @@ class JSAConfig(TwoEncodersConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.dimension % 2 == 0, "dimension", self.dimension, "even")
-        for name in ("iterations", "reciprocal"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        require_least(1, self, "iterations", "reciprocal")
         require(0 <= self.mask_ratio < 1, "mask_ratio", self.mask_ratio, "at least 0 and less than 1")
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from soundwhere.config import Thresholds, require
+from soundwhere.config import Thresholds, require_least
 from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss
@@ -73,8 +73,8 @@ class NoPriorConfig(TwoEncodersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.objects >= 1, "objects", self.objects, "1 or more")
-        require(self.object_weight >= 0, "object_weight", self.object_weight, "0 or more")
+        require_least(1, self, "objects")
+        require_least(0, self, "object_weight")
 
     @property
     def rules(self) -> Rules:

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 from soundwhere import constants
-from soundwhere.config import MethodConfig, Thresholds, positive_multiple, require, share_out
+from soundwhere.config import (
+    MethodConfig,
+    Thresholds,
+    positive_multiple,
+    require,
+    require_least,
+    require_positive,
+    share_out,
+)
 
 
 @dataclass(frozen=True)
@@ -120,15 +128,12 @@ class SCAVConfig(MethodConfig):
         fine = not self.fine_grid or self.visual == "mobilenet_v2"
         require(fine, "visual", self.visual, "mobilenet_v2 if fine_grid")
         heads = self.decoupler_heads
-        for name in ("decoupler_layers", "decoupler_heads", "steps_one", "steps_two", "batch_size", "accumulate"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        require_least(1, self, "decoupler_layers", "decoupler_heads")
+        require_least(1, self, "steps_one", "steps_two", "batch_size", "accumulate")
         fits = positive_multiple(self.dimension, 4) and positive_multiple(self.dimension, heads)
         require(fits, "dimension", self.dimension, f"a multiple of 4 and of the {heads} attention heads")
-        for name in ("blank", "warmup_steps", "clip_norm"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        for name in ("softness", "learning_rate", "learning_rate_two", "batch_size_two"):
-            value = getattr(self, name)
-            require(value is None or value > 0, name, value, "greater than 0")
+        require_least(0, self, "blank", "warmup_steps", "clip_norm")
+        require_positive(self, "softness", "learning_rate", "learning_rate_two", "batch_size_two")
         require(0 <= self.single_fraction <= 1, "single_fraction", self.single_fraction, "between 0 and 1")
 
     def trained_like(self, other: MethodConfig) -> SCAVConfig:

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from soundwhere.constants import SOURCES
-from soundwhere.data.features import Eye
 from soundwhere.losses.distillation import presence_logits
 from soundwhere.media.spectrogram import log_spectrogram
 from soundwhere.methods.method import ANSWER, ANSWERS, EMBED, SEE, Control, Network, Step, check_frame
@@ -19,14 +18,15 @@ from soundwhere.methods.scav.peeling import peel, share_out
 from soundwhere.methods.scav.prior import dominant_steps
 from soundwhere.methods.scav.shaping import heard_under, shaped
 from soundwhere.methods.scav.strength import StrengthHead
+from soundwhere.methods.two_encoders import frozen_eye, load_encoders, pool
 from soundwhere.models.encoders import build_audio, build_visual, freeze
-from soundwhere.models.encoders.weights import load_weights
 from soundwhere.models.similarity import normalise_range, prepare, similarity_map
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from soundwhere.data.features import Eye
     from soundwhere.methods.method import Given
     from soundwhere.methods.scav.prior import Steps
 
@@ -58,8 +58,7 @@ class AudioBranch(nn.Module):
 
     def forward(self, spectrogram: Tensor) -> Tensor:
         """Encode spectrograms (B, 1, F, T) into embeddings a, shape (B, C)."""
-        cells = self.encoder(spectrogram).flatten(2)
-        embedding: Tensor = self.head(cells.mean(2) if self.pooling == "average" else cells.amax(2))
+        embedding: Tensor = self.head(pool(self.encoder(spectrogram), self.pooling))
         return embedding
 
 
@@ -131,16 +130,11 @@ class SCAV(Network):
     @property
     def eye(self) -> Eye | None:
         """The visual encoder, if it is frozen."""
-        if not self.config.freeze_visual:
-            return None
-        return Eye(self.config.visual + "-fine" * self.config.fine_grid, self.visual, self.stride_px)
+        return frozen_eye(self)
 
     def load_pretrained(self, download: bool) -> None:
         """Load the weights that both encoders start from."""
-        config = self.config
-        load_weights(self.visual, config.visual, config.visual_weights, download=download)
-        heard = config.visual_weights if config.audio_weights == "visual" else config.audio_weights
-        load_weights(self.audio.encoder, config.audio, heard, download=download)
+        load_encoders(self, self.audio.encoder, download)
         self.begin_stage_two()
 
     def start_from(self, other: Network) -> None:

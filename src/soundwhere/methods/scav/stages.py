@@ -52,15 +52,7 @@ class SCAVStage:
     @property
     def schedule(self) -> Schedule:
         """How long and how fast."""
-        config = self.config.of_stage(self.name)
-        return Schedule(
-            batch_size=config.batch_size,
-            learning_rate=config.learning_rate,
-            decay=config.schedule,
-            warmup_steps=config.warmup_steps,
-            clip_norm=config.clip_norm,
-            accumulate=config.accumulate,
-        )
+        return Schedule.of(self.config.of_stage(self.name))
 
     @property
     def phases(self) -> tuple[Phase, ...]:
