@@ -152,7 +152,7 @@ def test_a_click_is_answered_at_once_and_survives_a_dead_server(
 def test_two_annotators_conflict_and_review(
     project: Project, start: Callable[..., Any], visit: Callable[..., Any]
 ) -> None:
-    tokens = {name: project.store.invite(name) for name in ("ann", "bob")}
+    tokens = {name: project.store.people.invite(name) for name in ("ann", "bob")}
     server = start(project.root)
     people = {name: visit(f"{server.address}/#{name}:{token}", "") for name, token in tokens.items()}
     ann, bob = people["ann"], people["bob"]

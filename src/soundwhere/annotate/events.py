@@ -148,9 +148,8 @@ def fold(events: Iterable[Event]) -> Work:
             draft, state = {}, "done"
         elif event.kind == "boxes":
             boxes = tuple((left, top, right, bottom) for left, top, right, bottom in event.body["boxes"])
-            draft = (
-                {} if draft.get("candidate") is not None else {**draft, "box": None}
-            )  # it was one for a box of before
+            chosen = draft.get("candidate") is not None  # for a box of before
+            draft = {} if chosen else {**draft, "box": None}
             state = "begun"
     if state in ("todo", "begun"):
         state = "begun" if objects or is_drawn(draft) or boxes is not None else "todo"

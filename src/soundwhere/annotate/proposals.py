@@ -81,7 +81,7 @@ def choose_photos(root: Path, split: str, count: int) -> list[Row]:
     rows = [row for row in rows if len(_boxes(row).boxes_norm) == 1]
     if not 1 <= count <= len(rows):
         raise DataError(
-            f"{table} has {len(rows)} photos of the split {split!r} with a human mask and one box; {count} were wanted.",
+            f"{table} has {len(rows)} photos of {split!r} with a human mask and one box; {count} were wanted.",
             "Ask for fewer with --photos, or for another --split.",
         )
     return [rows[number * len(rows) // count] for number in range(count)]

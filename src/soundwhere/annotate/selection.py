@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from soundwhere.annotate.access import may_see, require_reviewer
 from soundwhere.annotate.events import OPEN, STATES, TO_REVIEW
 from soundwhere.errors import DataError
-from soundwhere.web.application import Number, Text
+from soundwhere.web.application import Number, Text  # noqa: TC001 - pydantic reads them at run time
 
 if TYPE_CHECKING:
     from soundwhere.annotate.people import Person

@@ -131,7 +131,7 @@ def allowed_hosts(projects: Sequence[Project], host: str, public: str = "") -> f
     if public and (address.scheme not in ("http", "https") or not address.hostname or not public.endswith("/")):
         raise ConfigError(
             f"{public!r} is not the address of a page.",
-            "Give it as https://annotate.example.org/, with a / at its end.",
+            "Give it as https://annotate.example.org/, with the / at its end.",
         )
     if host in LOOPBACK and not public:
         return LOOPBACK
