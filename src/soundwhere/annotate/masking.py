@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from soundwhere.annotate.project import Project
     from soundwhere.annotate.segmenter.protocol import Box, Embedding, Mask, Segmenter
     from soundwhere.annotate.store import FrameRecord
@@ -132,22 +130,37 @@ def painted(mask: Mask, points: list[list[float]], radius: float | None, add: bo
         add: Add it, or take it away.
     """
     height, width = mask.shape
+    stroke = _inside((height, width), points) if radius is None else _brushed((height, width), points, radius)
+    return mask | stroke if add else mask & ~stroke
+
+
+def _brushed(size: tuple[int, int], points: list[list[float]], radius: float) -> Mask:
+    height, width = size
     scale = 2  # drawn larger, so that small radii stay round
     canvas = Pillow.new("1", (width * scale, height * scale))
     draw = ImageDraw.Draw(canvas)
+    r = radius * scale
     path = [(x * scale, y * scale) for x, y in points]
-    if radius is None:
-        draw.polygon(
-            [(x - 0.5, y - 0.5) for x, y in path], fill=1
-        )  # corners lie between pixels, whose middles are drawn
-    else:
-        r = radius * scale
-        for x, y in path:
-            draw.ellipse((x - r, y - r, x + r, y + r), fill=1)
-        if len(path) > 1:
-            draw.line(path, fill=1, width=max(1, round(2 * r)), joint="curve")
-    stroke: NDArray[np.bool_] = np.asarray(canvas.resize((width, height), Pillow.Resampling.NEAREST)).astype(np.bool_)
-    return mask | stroke if add else mask & ~stroke
+    for x, y in path:
+        draw.ellipse((x - r, y - r, x + r, y + r), fill=1)
+    if len(path) > 1:
+        draw.line(path, fill=1, width=max(1, round(2 * r)), joint="curve")
+    stroke: Mask = np.asarray(canvas.resize((width, height), Pillow.Resampling.NEAREST)).astype(np.bool_)
+    return stroke
+
+
+def _inside(size: tuple[int, int], corners: list[list[float]]) -> Mask:
+    """Pixels whose middles lie within a polygon, by the even-odd rule; Pillow's own would add half a pixel around."""
+    height, width = size
+    middles = np.arange(height) + 0.5
+    crossings = np.zeros((height, width + 1), np.int32)
+    for (ax, ay), (bx, by) in zip(corners, corners[1:] + corners[:1], strict=True):
+        rows = np.flatnonzero((ay > middles) != (by > middles))
+        if rows.size:
+            places = ax + (middles[rows] - ay) * (bx - ax) / (by - ay)
+            crossings[rows, np.clip(np.ceil(places - 0.5), 0, width).astype(np.int64)] += 1
+    inside: Mask = np.cumsum(crossings[:, :width], axis=1) % 2 == 1
+    return inside
 
 
 class Ahead:

@@ -28,7 +28,7 @@ export class PolygonTool {
   paint(context) {
     if (!this.open) return;
     const { scale } = this.stage, line = () => { context.beginPath(); context.moveTo(...this.corners[0]); [...this.corners.slice(1), ...(this.cursor ? [this.cursor] : [])].forEach((corner) => context.lineTo(...corner)); };
-    context.fillStyle = this.add ? "rgb(255 122 26 / .35)" : "rgb(20 20 20 / .5)"; line(); context.fill();
+    context.fillStyle = this.add ? "rgb(255 122 26 / .35)" : "rgb(20 20 20 / .5)"; line(); context.fill("evenodd");
     context.lineWidth = 4 / scale; context.strokeStyle = "rgb(0 0 0 / .6)"; line(); context.stroke();
     context.lineWidth = 2 / scale; context.strokeStyle = "#fff"; line(); context.stroke();
     this.corners.forEach(([x, y], index) => {
