@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +23,6 @@ from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -215,6 +216,12 @@ class Person:
         self.page.mouse.move(*self.at(*((a + b) / 2 for a, b in zip(start, end, strict=True))))
         self.page.mouse.move(*self.at(*end))
         self.page.mouse.up(button=button)
+
+    def keep_picture(self, name: str) -> None:
+        """Keep what the page looks like, if SOUNDWHERE_SCREENSHOTS names a folder."""
+        folder = os.environ.get("SOUNDWHERE_SCREENSHOTS")
+        if folder:
+            self.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
 
     def name(self) -> str:
         return (self.page.locator("#name").text_content() or "").split(" ")[0]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,13 +27,6 @@ def ann(project: Project, start: Callable[..., Any], visit: Callable[..., Any]) 
 
 def boxes_of(project: Project) -> Any:
     return project.store.frame(1).as_left(project.store.work(1)).boxes
-
-
-def picture(person: Any, name: str) -> None:
-    """Keep what the page looks like, if SOUNDWHERE_SCREENSHOTS names a folder."""
-    folder = os.environ.get("SOUNDWHERE_SCREENSHOTS")
-    if folder:
-        person.page.screenshot(path=str(Path(folder) / f"{name}.png"))
 
 
 def test_the_best_candidate_is_marked_and_is_key_1(ann: Any) -> None:
@@ -77,7 +68,7 @@ def test_boxes_are_drawn_moved_resized_deleted_and_undone(ann: Any, project: Pro
     assert boxes_of(project)[1] == pytest.approx((105, 15, 150, 75), abs=0.6)
     ann.drag((105, 45), (95, 45))
     ann.saved()
-    picture(ann, "boxes")
+    ann.keep_picture("boxes")
     assert boxes_of(project) == (pytest.approx(AROUND), pytest.approx((95, 15, 150, 75), abs=0.6))
 
     # A click chooses; Delete deletes; a drag of a pixel or two does nothing
@@ -124,7 +115,7 @@ def test_a_polygon_becomes_a_mask_with_a_warning_where_it_leaves_its_box(ann: An
     ann.press("Backspace")  # that corner was a slip
     ann.click(40, 60)
     page.mouse.move(*ann.at(45, 40))
-    picture(ann, "polygon-open")
+    ann.keep_picture("polygon-open")
     ann.press("Space")
     ann.expect(page.locator("#toast")).to_contain_text("Enter closes the polygon first")
     ann.press("Enter")
@@ -145,7 +136,7 @@ def test_a_polygon_becomes_a_mask_with_a_warning_where_it_leaves_its_box(ann: An
         ann.click(*corner)
     ann.press("Enter")
     ann.expect(warning).to_have_text(re.compile(r"^5\d % of this mask lies outside its box$"))
-    picture(ann, "polygon-outside")
+    ann.keep_picture("polygon-outside")
     ann.press("r")
     ann.expect(warning).to_be_hidden()
     for corner in ((5, 5), (145, 5), (145, 95), (5, 95)):

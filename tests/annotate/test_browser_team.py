@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,16 +11,11 @@ from soundwhere.data.benchmarks.media import MediaFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.browser
 
 CONTROLS = "#strip, #tools, #task, #guidelines, .sound"
-
-
-def picture(person: Any, name: str) -> None:
-    folder = os.environ.get("SOUNDWHERE_SCREENSHOTS")
-    if folder:
-        person.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
 
 
 def faults(page: Any, axe: str) -> list[str]:
@@ -59,7 +52,7 @@ def test_the_class_filter_and_an_end_without_stale_controls(
     # The end: nothing that needs a frame is left, to see or to press
     ann.expect(page.locator("#kind")).to_have_text("All done")
     ann.expect(page.locator("#end")).to_have_text("No “dog barking” is left for you to do.")
-    picture(ann, "end")
+    ann.keep_picture("end")
     for control in page.locator(CONTROLS).all():
         ann.expect(control).to_be_hidden()
     for place in ("#name", "#state", "#saved", "#boxes", "#objects"):
@@ -94,7 +87,6 @@ def test_agreement_and_cannot_tell_in_review(
     ann.expect(text).to_have_text("")
 
     # Both do the first frame, one pass each, without seeing the other's
-    bob.page.fill("#jump", "clip_000000")
     finish(ann)
     assert project.store.task(1).annotator == "ann"
     second = next(task.id for task in project.store.tasks() if task.second and task.frame == 1)
@@ -110,7 +102,10 @@ def test_agreement_and_cannot_tell_in_review(
     assert bob.page.locator("#mode option[value=review]").count() == 0
 
     # Ann cannot tell what the second frame is; Rob looks at that in review, agrees, and thinks again
+    ann.page.fill("#jump", "clip_000010")
+    ann.press("Enter")
     ann.expect(ann.page.locator("#name")).to_have_text("clip_000010")
+    ann.ready()
     ann.press("x")
     ann.expect(ann.page.locator("#reason")).to_be_visible()
     ann.leave("2")
@@ -120,7 +115,7 @@ def test_agreement_and_cannot_tell_in_review(
     rob.expect(rob.page.locator("#name")).to_have_text("clip_000010")
     rob.state("cannot tell: Too dark or blurred to outline")
     rob.expect(rob.page.locator("#review")).to_be_visible()
-    picture(rob, "review-unsure")
+    rob.keep_picture("review-unsure")
     rob.press("a")
     rob.expect(rob.page.locator("#kind")).to_have_text("Nothing to review")
     assert project.store.task(2).state == "excluded"
@@ -177,14 +172,14 @@ def test_the_overview_of_two_projects_leads_to_what_needs_a_look(
     street = page.locator(".project").first
     owen.expect(street).to_contain_text("object 1 covers 8")
     owen.expect(street).to_contain_text("you are owner here")
-    picture(owen, "overview")
+    owen.keep_picture("overview")
     assert faults(page, axe) == []
 
     # He invites Eve, whose link is shown once and works, makes her a reviewer, and sends her away
     street.locator("[aria-label='name to invite']").fill("eve")
     street.locator("text=invite >> nth=-1").click()
     owen.expect(page.locator("#banner")).to_contain_text(f"{address}/#eve:")
-    picture(owen, "overview-invited")
+    owen.keep_picture("overview-invited")
     link = (page.locator("#banner").text_content() or "").split(" ")[-1]
     eve = visit(link, wait=False)
     eve.expect(eve.page.locator(".project")).to_contain_text("you are annotator here")

@@ -111,6 +111,7 @@ function conflict(error) {
   if (error.view) { view = { ...error.view, holder: view ? view.holder : "" }; outbox.revision = view.revision; adopt(); }
   if (/changed this frame|working on/.test(error.message)) banner(`${error.message} ${error.remedy}`);
   else toast(error.message);
+  if (!error.view && view && error.status < 500) open(view.task);  // show what is there, not what was refused
 }
 function saving(state) {
   const place = element("saved");
@@ -327,7 +328,13 @@ async function begin() {
   tool("add");
   const asked = new URLSearchParams(location.hash.slice(1)), wanted = asked.get("frame"), mode = asked.get("mode");
   if (mode && [...element("mode").options].some((option) => option.value === mode)) element("mode").value = mode;
-  if (/^\d+$/.test(asked.get("task") || "")) { await open(asked.get("task")); if (view) return; }
+  if (/^\d+$/.test(asked.get("task") || "")) {
+    await open(asked.get("task"));
+    if (view) return;
+    const why = element("banner").textContent;
+    await move(false); banner(why);
+    return;
+  }
   if (wanted) { const found = (await ask("api/tasks?state=all")).find((one) => one.name === wanted); if (found) { await open(found.id); return; } }
   await move(false);
 }
