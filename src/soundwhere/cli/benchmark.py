@@ -274,8 +274,8 @@ def _stats(options: Stats) -> int:
     facts = mask_facts(options.set)
     rows = class_table(facts)
     columns = ("class", "frames", "share of picture", "fill of box", "inside box")
-    lines = [[kind, str(frames), *(f"{share:.3f}" for share in shares)] for kind, frames, *shares in rows]
-    print_grid(columns, lines, ends=(len(rows) - 2,))
+    cells = [[kind, str(frames), *(f"{share:.3f}" for share in shares)] for kind, frames, *shares in rows]
+    print_grid(columns, cells, ends=(len(rows) - 2,))
     if options.out is not None:
         lines = [",".join(columns), *(f'"{kind}",{frames},{a:.5f},{b:.5f},{c:.5f}' for kind, frames, a, b, c in rows)]
         write_text(options.out / "stats.csv", "\n".join(lines) + "\n")
