@@ -229,6 +229,7 @@ function show() {
     return span;
   }));
   if (!objects.length) element("objects").textContent = "none yet";
+  document.querySelector("main").classList.toggle("reviewing", reviewing());
   element("actions").hidden = reviewing(); element("review").hidden = !reviewing();
   const enabled = { confirm: hasDraft(), undo: view.undoable, redo: view.redoable, reset: hasDraft(), clear: objects.length || hasDraft(), unbox: view.frame.boxes.length };
   for (const [action, on] of Object.entries(enabled)) document.querySelector(`[data-action=${action}]`).disabled = !on || readOnly();
@@ -242,7 +243,7 @@ function drawStrip() {
     const height = Math.min(rows, 400); canvas.height = height; canvas.width = Math.round(columns * height / rows);
     if (image) context.drawImage(image, 0, 0, canvas.width, canvas.height);
     if (!index) return;
-    figure.disabled = !three; figure.setAttribute("aria-label", three ? `candidate ${index}, score ${three[index - 1].score.toFixed(2)}${index === 1 ? ", the best" : ""}` : `candidate ${index}`);
+    figure.disabled = !three;
     figure.classList.toggle("on", draft.candidate === index - 1 && draft.box === box);
     figure.classList.toggle("waiting", Boolean(view && view.frame.boxes.length && !three));
     figure.querySelector("span").textContent = three ? three[index - 1].score.toFixed(2) : view && view.frame.boxes.length ? "working" : "";
@@ -271,7 +272,8 @@ function tool(name) {
 // Keys, buttons, lists
 
 const ACTIONS = { confirm, next, undo, redo, reset, clear, back: () => move(true), unsure, accept, reopen, unbox, again: () => move(false), review: () => setMode("review") };
-function setMode(mode) { element("mode").value = mode; view = null; move(false); }
+function setMode(mode) { element("mode").value = mode; leaveFrame(); move(false); }
+function leaveFrame() { release(); view = null; candidates = null; drawStrip(); }
 function escape() { const { polygon } = stage.tools; if (polygon.open) { polygon.clear(); stage.draw(); } else tool("add"); }
 function remove() { const { polygon } = stage.tools; if (polygon.open) { polygon.back(); stage.draw(); } else if (stage.tool === "box") unbox(); }
 function brush(change) { const size = element("size"); size.value = Number(size.value) + change; stage.brush = Number(size.value); stage.draw(); }
@@ -304,7 +306,7 @@ element("fit").onclick = () => stage.fit();
 element("help").onclick = showKeys;
 element("sound").onplay = () => element("sound").blur();  // so that Space confirms
 element("filters").onsubmit = (event) => event.preventDefault();
-for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); release(); view = null; move(false); };
+for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); leaveFrame(); move(false); };
 let listing = Promise.resolve([]);
 element("jump").onfocus = () => {
   listing = ask("api/tasks?state=all").catch(() => []);

@@ -42,7 +42,7 @@ function describe({ name, path }, found) {
   if (found.review.length) section.append(table(`To review, the most doubtful first (${found.review.length} of ${found.to_review})`, ["frame", "class", "by", "why"], found.review.map((one) => [
     make("a", { href: `${place}#task=${one.task}&mode=review` }, one.name + (one.second ? " · second pass" : "")), one.kind, one.annotator, one.why.join(" · "),
   ])));
-  section.append(table("Classes", ["class", "", "finished", "done", "accepted", "cannot tell", "left out", "to do"], found.kinds.map(({ kind, states: of }) => [
+  section.append(table("Classes", ["class", "progress", "finished", "done", "accepted", "cannot tell", "left out", "to do"], found.kinds.map(({ kind, states: of }) => [
     kind, bar(of), `${sum(of, FINISHED)} of ${sum(of)}`, of.done, of.accepted, of.unsure, of.excluded, of.todo + of.begun + of.reopened,
   ])));
   section.append(table(found.role === "annotator" ? "You" : "People", ["name", "role", "frames", "objects", "reviews", "agreement", "last decision"], found.people.map((one) => [
@@ -77,7 +77,7 @@ async function people(place, section) {
     await refresh();
     banner(`The link for ${answer.name} (${answer.role}), shown this once: ${address}`, true);
   };
-  host.append(table("Who may come in", ["name", "role", ""], rows), form);
+  host.append(table("Who may come in", ["name", "role", "token"], rows), form);
 }
 
 function complain(error) {
