@@ -83,6 +83,7 @@ def test_boxes_are_drawn_moved_resized_deleted_and_undone(ann: Any, project: Pro
     assert len(project.store.events()) == events + 2
 
     # Candidates belong to the box as it is: the disc is found in the first, and choosing still works
+    ann.ready()
     ann.press("Escape", "1")
     ann.saved()
     ann.confirm(1)

@@ -36,7 +36,7 @@ def finish(person: Any, key: str = "1") -> None:
 
 
 def test_the_class_filter_and_an_end_without_stale_controls(
-    project: Project, start: Callable[..., Any], visit: Callable[..., Any]
+    project: Project, start: Callable[..., Any], visit: Callable[..., Any], axe: str
 ) -> None:
     ann = visit(start(project.root).address, "ann")
     page = ann.page
@@ -50,9 +50,11 @@ def test_the_class_filter_and_an_end_without_stale_controls(
     assert seen == ["clip_000000", "clip_000020"]
 
     # The end: nothing that needs a frame is left, to see or to press
-    ann.expect(page.locator("#kind")).to_have_text("All done")
+    ann.expect(page.locator("#kind")).to_have_text("Class done")
     ann.expect(page.locator("#end")).to_have_text("No “dog barking” is left for you to do.")
+    ann.expect(page.locator("#toast")).not_to_have_class("on")
     ann.keep_picture("end")
+    assert faults(page, axe) == []
     for control in page.locator(CONTROLS).all():
         ann.expect(control).to_be_hidden()
     for place in ("#name", "#state", "#saved", "#boxes", "#objects"):

@@ -27,7 +27,7 @@ PHOTOS = 9
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """Nine photos in the layout of real-duet, of a thing 2 to 10 columns wide in a box of 20; a tenth has no human mask."""
+    """As real-duet: nine photos of a thing 2 to 10 columns wide in a box of 20, and one without a human mask."""
     root = tmp_path / "photos"
     root.mkdir()
     rows = []
