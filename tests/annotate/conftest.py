@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+from soundwhere.annotate.project import Project, initialise
 from soundwhere.annotate.store import Store
+from soundwhere.data.benchmarks.media import MediaFolder
 from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -87,16 +90,50 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+class Caller:
+    """Somebody whose page asks the server."""
+
+    def __init__(self, client: Any, name: str, token: str = "") -> None:
+        self.client = client
+        self.headers = {"X-Annotator": name} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self.sent = 0
+
+    def get(self, path: str) -> Any:
+        return self.client.get(path, headers=self.headers)
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self.client.post(path, headers=self.headers, json=body)
+
+    def decide(self, task: int, kind: str, base: int, **more: Any) -> Any:
+        self.sent += 1
+        request = more.pop("request", f"{self.headers['X-Annotator']}-{task}-{self.sent}-{time.time_ns()}")
+        return self.post(f"/api/tasks/{task}/decisions", kind=kind, base=base, request=request, **more)
+
+
+@pytest.fixture
+def caller() -> type[Caller]:
+    """`caller(client, "ann", token)`: somebody whose page asks the server."""
+    return Caller
+
+
+@pytest.fixture
+def project(tmp_path: Path, media: Path) -> Project:
+    """Four frames to do."""
+    initialise(tmp_path / "project", media / "vggss.json", MediaFolder(media), licence="CC BY 4.0")
+    return Project(tmp_path / "project")
+
+
 class Server:
     """`soundwhere annotate` in a process of its own, as a user starts it."""
 
-    def __init__(self, root: Path, port: int = 0, *options: str) -> None:
+    def __init__(self, roots: Path | list[Path], port: int = 0, *options: str) -> None:
         if not port:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
                 port = int(probe.getsockname()[1])
         self.port, self.address = port, f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "soundwhere", "annotate", str(root), "--port", str(port), "--no-browser"]
+        places = [str(root) for root in (roots if isinstance(roots, list) else [roots])]
+        command = [sys.executable, "-m", "soundwhere", "annotate", *places, "--port", str(port), "--no-browser"]
         self.process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL)
         end = time.monotonic() + 120
         while True:
@@ -119,8 +156,8 @@ def start() -> Iterator[Callable[..., Server]]:
     """Starts servers; those that still run at the end are stopped."""
     running: list[Server] = []
 
-    def begin(root: Path, port: int = 0, *options: str) -> Server:
-        running.append(Server(root, port, *options))
+    def begin(roots: Path | list[Path], port: int = 0, *options: str) -> Server:
+        running.append(Server(roots, port, *options))
         return running[-1]
 
     yield begin
@@ -131,7 +168,7 @@ def start() -> Iterator[Callable[..., Server]]:
 class Person:
     """Somebody at the page; whatever the page complains about in its console is kept in `complaints`."""
 
-    def __init__(self, browser: Browser, address: str, name: str, **options: Any) -> None:
+    def __init__(self, browser: Browser, address: str, name: str, wait: bool = True, **options: Any) -> None:
         from playwright.sync_api import expect
 
         expect.set_options(timeout=PATIENCE_MS)
@@ -144,7 +181,8 @@ class Person:
         if name:
             self.page.fill("#login-name", name)
             self.page.keyboard.press("Enter")
-        self.ready()
+        if wait:
+            self.ready()
 
     def ready(self) -> None:
         """Wait until the candidates are there."""
@@ -170,6 +208,20 @@ class Person:
     def click(self, x: float, y: float, button: Any = "left") -> None:
         """Click a pixel of the frame."""
         self.page.mouse.click(*self.at(x, y), button=button)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float], button: Any = "left") -> None:
+        """Drag from a pixel of the frame to another."""
+        self.page.mouse.move(*self.at(*start))
+        self.page.mouse.down(button=button)
+        self.page.mouse.move(*self.at(*((a + b) / 2 for a, b in zip(start, end, strict=True))))
+        self.page.mouse.move(*self.at(*end))
+        self.page.mouse.up(button=button)
+
+    def keep_picture(self, name: str) -> None:
+        """Keep what the page looks like, if SOUNDWHERE_SCREENSHOTS names a folder."""
+        folder = os.environ.get("SOUNDWHERE_SCREENSHOTS")
+        if folder:
+            self.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
 
     def name(self) -> str:
         return (self.page.locator("#name").text_content() or "").split(" ")[0]

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def project(tmp_path: Path, media: Path) -> Project:
-    initialise(tmp_path / "project", media / "vggss.json", MediaFolder(media), licence="CC BY 4.0")
-    return Project(tmp_path / "project")
-
-
 def disc(project: Project, name: str) -> np.ndarray:
     frame = next(frame for frame in project.store.frames() if frame.name == name)
     return project.picture(frame)[..., 0] > 150
@@ -152,7 +146,7 @@ def test_a_click_is_answered_at_once_and_survives_a_dead_server(
 def test_two_annotators_conflict_and_review(
     project: Project, start: Callable[..., Any], visit: Callable[..., Any]
 ) -> None:
-    tokens = {name: project.store.invite(name) for name in ("ann", "bob")}
+    tokens = {name: project.store.people.invite(name, "reviewer") for name in ("ann", "bob")}
     server = start(project.root)
     people = {name: visit(f"{server.address}/#{name}:{token}", "") for name, token in tokens.items()}
     ann, bob = people["ann"], people["bob"]
@@ -192,7 +186,7 @@ def test_two_annotators_conflict_and_review(
     bob.press("o")
     bob.expect(bob.page.locator("#reason")).to_be_visible()
     bob.press("2")
-    bob.expect(bob.page.locator("#kind")).to_have_text("All done")
+    bob.expect(bob.page.locator("#kind")).to_have_text("Nothing to review")
     assert (work_of(project, third).state, work_of(project, third).reviewer) == ("reopened", "bob")
 
     # Ann does it again, Bob accepts, and then she cannot change it
@@ -204,7 +198,7 @@ def test_two_annotators_conflict_and_review(
     bob.press("ArrowRight")
     bob.expect(bob.page.locator("#name")).to_have_text(third)
     bob.press("a")
-    bob.expect(bob.page.locator("#kind")).to_have_text("All done")
+    bob.expect(bob.page.locator("#kind")).to_have_text("Nothing to review")
     assert (work_of(project, third).state, work_of(project, third).reviewer) == ("accepted", "bob")
     jump(ann, third)
     ann.state("accepted")
@@ -215,7 +209,7 @@ def test_two_annotators_conflict_and_review(
     jump(ann, first)
     jump(bob, third)
     bob.press("o", "1")
-    bob.expect(bob.page.locator("#kind")).to_have_text("All done")
+    bob.expect(bob.page.locator("#kind")).to_have_text("Nothing to review")
     assert work_of(project, third).state == "reopened"
     assert ann.complaints == bob.complaints == []
 
@@ -235,15 +229,15 @@ def test_eraser_opacity_boxes_sound_and_the_open_guidelines(
     ann.expect(page.locator("#guidelines dt")).to_have_text(["Every source", "Boxes may be wrong", "Instruments"])
     ann.expect(page.locator("#guidelines dt.applies")).to_have_text(["Instruments"])
 
-    # Tab goes from box to box, whose candidates differ; confirming goes on to the next by itself
+    # N goes from box to box, whose candidates differ; confirming goes on to the next by itself
     chips = page.locator("#boxes button")
     ann.expect(chips).to_have_count(2)
     scores = page.locator("[data-candidate] span")
     before = scores.all_text_contents()
-    ann.press("Tab")
+    ann.press("n")
     ann.expect(chips.nth(1)).to_have_class("on")
     assert scores.all_text_contents() != before
-    ann.press("Tab", "2")
+    ann.press("n", "2")
     ann.saved()
 
     # More opacity, more of the mask's colour in the middle of the disc

@@ -15,57 +15,31 @@ import pytest
 from starlette.testclient import TestClient
 
 from soundwhere.annotate.agreement import mask_iou
-from soundwhere.annotate.project import Project, initialise
+from soundwhere.annotate.people import Person
 from soundwhere.annotate.segmenter.simple import SimpleSegmenter
 from soundwhere.annotate.server import allowed_hosts, make_app
 from soundwhere.annotate.store import Store
 from soundwhere.cli.main import run
 from soundwhere.data.annotation.rle import decode_rle
-from soundwhere.data.benchmarks.media import MediaFolder
 from soundwhere.errors import ConfigError
 from soundwhere.web.addresses import page_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from soundwhere.annotate.project import Project
 
 NONE: dict[str, Any] = {"box": None, "candidate": None, "points": [], "strokes": []}
 
 
 @pytest.fixture
-def project(tmp_path: Path, media: Path) -> Project:
-    initialise(tmp_path / "project", media / "vggss.json", MediaFolder(media), licence="CC BY 4.0")
-    return Project(tmp_path / "project")
-
-
-class Person:
-    """Somebody at the page."""
-
-    def __init__(self, client: Any, name: str, token: str = "") -> None:
-        self.client = client
-        self.headers = {"X-Annotator": name} | ({"Authorization": f"Bearer {token}"} if token else {})
-        self.sent = 0
-
-    def get(self, path: str) -> Any:
-        return self.client.get(path, headers=self.headers)
-
-    def post(self, path: str, **body: Any) -> Any:
-        return self.client.post(path, headers=self.headers, json=body)
-
-    def decide(self, task: int, kind: str, base: int, **more: Any) -> Any:
-        self.sent += 1
-        request = more.pop("request", f"{self.headers['X-Annotator']}-{task}-{self.sent}-{time.time_ns()}")
-        return self.post(f"/api/tasks/{task}/decisions", kind=kind, base=base, request=request, **more)
-
-
-@pytest.fixture
 def client(project: Project) -> TestClient:
-    return TestClient(make_app(project, SimpleSegmenter()), base_url="http://127.0.0.1:8765")
+    return TestClient(make_app([project], SimpleSegmenter()), base_url="http://127.0.0.1:8765")
 
 
 @pytest.fixture
-def ann(client: TestClient) -> Person:
-    return Person(client, "ann")
+def ann(client: TestClient, caller: Any) -> Any:
+    return caller(client, "ann")
 
 
 def disc_of(project: Project, frame: int) -> np.ndarray:
@@ -73,9 +47,9 @@ def disc_of(project: Project, frame: int) -> np.ndarray:
     return picture[..., 0] > 150
 
 
-def test_from_a_candidate_to_a_mask(ann: Person, project: Project) -> None:
+def test_from_a_candidate_to_a_mask(ann: Any, project: Project) -> None:
     view = ann.post("/api/next", state="open").json()
-    candidates = ann.get(f"/api/frames/{view['frame']['id']}/candidates").json()
+    candidates = ann.get(f"/api/tasks/{view['task']}/candidates").json()["candidates"]
     assert [len(three) for three in candidates] == [3]
     answer = ann.decide(view["task"], "prompt", view["revision"], prompts={**NONE, "box": 0, "candidate": 1}).json()
     assert answer["view"]["mask"] == candidates[0][1]["mask"]
@@ -89,7 +63,7 @@ def test_from_a_candidate_to_a_mask(ann: Person, project: Project) -> None:
     assert ann.post("/api/next", after=view["task"], state="open").json()["task"] != view["task"]
 
 
-def test_points_and_strokes_make_masks(ann: Person, project: Project) -> None:
+def test_points_and_strokes_make_masks(ann: Any, project: Project) -> None:
     view = ann.post("/api/next").json()
     disc = disc_of(project, view["frame"]["id"])
     row, column = (int(value.mean()) for value in np.nonzero(disc))
@@ -107,26 +81,28 @@ def test_points_and_strokes_make_masks(ann: Person, project: Project) -> None:
     assert not decode_rle(answer["view"]["mask"])[5, 5:30].any()
 
 
-def test_a_conflict_is_shown_with_what_is_there_now(ann: Person, client: TestClient, project: Project) -> None:
+def test_a_conflict_is_shown_with_what_is_there_now(
+    caller: Any, ann: Any, client: TestClient, project: Project
+) -> None:
     view = ann.post("/api/next").json()
     ann.decide(view["task"], "unsure", 0, reason="dark")
     ann.post(f"/api/tasks/{view['task']}/release")
-    answer = Person(client, "bob").decide(view["task"], "unsure", 0, reason="no")
+    answer = caller(client, "bob").decide(view["task"], "unsure", 0, reason="no")
     assert answer.status_code == 409
     assert "ann changed this frame" in answer.json()["error"]
     assert answer.json()["view"]["reason"] == "dark"
     assert len(project.store.events()) == 1
 
 
-def test_two_people_never_get_one_frame(ann: Person, client: TestClient) -> None:
-    bob = Person(client, "bob")
+def test_two_people_never_get_one_frame(caller: Any, ann: Any, client: TestClient) -> None:
+    bob = caller(client, "bob")
     first, second = ann.post("/api/next").json(), bob.post("/api/next").json()
     assert first["task"] != second["task"]
     assert bob.post(f"/api/tasks/{first['task']}/open").json()["holder"] == "ann"
     assert bob.decide(first["task"], "unsure", 0).status_code == 409
 
 
-def test_a_lost_answer_can_be_asked_for_again(ann: Person, project: Project) -> None:
+def test_a_lost_answer_can_be_asked_for_again(ann: Any, project: Project) -> None:
     view = ann.post("/api/next").json()
     prompts = {**NONE, "box": 0, "candidate": 0}
     revision = ann.decide(view["task"], "prompt", 0, prompts=prompts).json()["saved"]
@@ -136,7 +112,7 @@ def test_a_lost_answer_can_be_asked_for_again(ann: Person, project: Project) -> 
     assert len(project.store.events()) == 2
 
 
-def test_nothing_is_confirmed_without_a_mask(ann: Person, project: Project) -> None:
+def test_nothing_is_confirmed_without_a_mask(ann: Any, project: Project) -> None:
     view = ann.post("/api/next").json()
     answer = ann.decide(view["task"], "object", 0)
     assert (answer.status_code, answer.json()["error"]) == (409, "There is nothing to confirm yet.")
@@ -155,7 +131,7 @@ def test_nothing_is_confirmed_without_a_mask(ann: Person, project: Project) -> N
         ({"Content-Length": "99999999"}, 413),
     ],
 )
-def test_only_the_page_itself_may_ask(ann: Person, headers: dict[str, str], status: int) -> None:
+def test_only_the_page_itself_may_ask(ann: Any, headers: dict[str, str], status: int) -> None:
     answer = ann.client.get("/api/progress", headers={**ann.headers, **headers})
     assert answer.status_code == status
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
@@ -180,7 +156,7 @@ MALFORMED: list[tuple[dict[str, str], int]] = [
 ]
 
 
-def test_malformed_headers_are_no_defect(ann: Person) -> None:
+def test_malformed_headers_are_no_defect(ann: Any) -> None:
     for headers, status in MALFORMED:
         raw = [(name.encode(), value.encode("latin1")) for name, value in {**ann.headers, **headers}.items()]
         assert ann.client.get("/api/progress", headers=raw).status_code == status, headers
@@ -207,11 +183,11 @@ FIELDS = {
 }  # fmt: skip
 
 
-def send(ann: Person, path: str, body: str | bytes) -> Any:
+def send(ann: Any, path: str, body: str | bytes) -> Any:
     return ann.client.post(path, headers={**ann.headers, "Content-Type": "application/json"}, content=body)
 
 
-def test_malformed_bodies_are_no_defect(ann: Person) -> None:
+def test_malformed_bodies_are_no_defect(ann: Any) -> None:
     for odd in ODD:
         for path, usual in FIELDS.items():
             for field in usual:
@@ -224,7 +200,7 @@ def test_malformed_bodies_are_no_defect(ann: Person) -> None:
             assert send(ann, path, body).status_code in (400, 422), (path, body)
 
 
-def test_malformed_prompts_are_no_defect(ann: Person) -> None:
+def test_malformed_prompts_are_no_defect(ann: Any) -> None:
     for odd in ODD:
         for prompts in (
             f'{{"box":{odd}}}', f'{{"points":{odd}}}', f'{{"points":[[{odd},{odd},{odd}]]}}', f"{{{HALF}:1}}",
@@ -234,15 +210,15 @@ def test_malformed_prompts_are_no_defect(ann: Person) -> None:
             assert send(ann, "/api/tasks/1/decisions", body).status_code in (200, 400, 409, 422), prompts[:30]
 
 
-def test_numbers_beyond_the_database_are_no_defect(ann: Person) -> None:
+def test_numbers_beyond_the_database_are_no_defect(ann: Any) -> None:
     for number in (1 << 63, -1, -(1 << 70), "9" * 5000, "%ed%a0%80", "1e3", "٣"):
-        for path in ("/api/frames/{}/picture", "/api/frames/{}/sound", "/api/frames/{}/candidates"):
+        for path in ("/api/frames/{}/picture", "/api/frames/{}/sound", "/api/tasks/{}/candidates"):
             assert ann.get(path.format(number)).status_code in (400, 404, 422), (path, number)
         for path in ("/api/tasks/{}/open", "/api/tasks/{}/renew", "/api/tasks/{}/release"):
             assert ann.post(path.format(number)).status_code in (400, 404, 422), (path, number)
 
 
-def test_requests_are_limited_however_they_are_sent(ann: Person) -> None:
+def test_requests_are_limited_however_they_are_sent(ann: Any) -> None:
     large = json.dumps({"kind": "prompt", "base": 0, "request": "x" * 8, "reason": "y" * (1 << 20)}).encode()
     pieces = (large[start : start + 65536] for start in range(0, len(large), 65536))
     answer = ann.client.post("/api/tasks/1/decisions", headers=ann.headers, content=pieces)
@@ -250,20 +226,20 @@ def test_requests_are_limited_however_they_are_sent(ann: Person) -> None:
 
 
 @pytest.mark.parametrize("path", ["../project.json", "..%2fproject.json", "%2e%2e/annotations.sqlite", "index.js.map"])
-def test_file_names_never_become_paths(ann: Person, path: str) -> None:
+def test_file_names_never_become_paths(ann: Any, path: str) -> None:
     for root in ("/web/", "/api/frames/", "/api/frames/1/", "/"):
         assert ann.get(f"{root}{path}").status_code in (404, 422)
     assert ann.get("/api/frames/..%2f1/picture").status_code in (404, 422)
     assert ann.get("/api/frames/99/picture").status_code == 400
 
 
-def test_a_name_that_was_invited_needs_its_token(client: TestClient, project: Project) -> None:
+def test_a_name_that_was_invited_needs_its_token(caller: Any, client: TestClient, project: Project) -> None:
     assert client.get("/api/progress").status_code == 422  # no name at all
-    assert Person(client, "ann").get("/api/progress").status_code == 200
-    token = project.store.invite("ann")
-    assert Person(client, "ann").get("/api/progress").status_code == 401
-    assert Person(client, "bob", token).get("/api/progress").status_code == 401
-    assert Person(client, "ann", token).get("/api/progress").status_code == 200
+    assert caller(client, "ann").get("/api/progress").status_code == 200
+    token = project.store.people.invite("ann")
+    assert caller(client, "ann").get("/api/progress").status_code == 401
+    assert caller(client, "bob", token).get("/api/progress").status_code == 401
+    assert caller(client, "ann", token).get("/api/progress").status_code == 200
 
 
 def test_who_is_invited_gets_a_link_for_their_own_machine(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,7 +249,7 @@ def test_who_is_invited_gets_a_link_for_their_own_machine(project: Project, caps
     assert [line.partition("#")[0] for line in lines] == [f"ann b  {address}" for address in (*others, local)]
     (door,) = {line.partition("#")[2] for line in lines}
     assert door.startswith("ann%20b:")
-    assert project.store.knows("ann b", door.partition(":")[2])
+    assert project.store.people.find("ann b", door.partition(":")[2]) == Person("ann b", "annotator")
 
 
 def test_a_port_that_is_taken_is_said(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,14 +262,14 @@ def test_a_port_that_is_taken_is_said(project: Project, capsys: pytest.CaptureFi
 
 
 def test_other_machines_are_let_in_with_tokens_only(project: Project) -> None:
-    assert "127.0.0.1" in allowed_hosts(project, "127.0.0.1")
+    assert "127.0.0.1" in allowed_hosts([project], "127.0.0.1")
     with pytest.raises(ConfigError, match="nobody has a token"):
-        allowed_hosts(project, "0.0.0.0")
-    project.store.invite("ann")
-    assert allowed_hosts(project, "0.0.0.0") == frozenset()
+        allowed_hosts([project], "0.0.0.0")
+    project.store.people.invite("ann")
+    assert allowed_hosts([project], "0.0.0.0") == frozenset()
 
 
-def test_the_next_frames_are_made_ready_meanwhile(ann: Person, project: Project) -> None:
+def test_the_next_frames_are_made_ready_meanwhile(ann: Any, project: Project) -> None:
     ann.post("/api/next")
     end = time.monotonic() + 20
     wanted = 3
@@ -310,19 +286,21 @@ from pathlib import Path
 from soundwhere.annotate.project import Project
 from soundwhere.annotate.segmenter.protocol import open_segmenter
 from soundwhere.annotate.server import make_app
-make_app(Project(Path(sys.argv[1])), open_segmenter("simple"))
+make_app([Project(Path(sys.argv[1]))], open_segmenter("simple"))
 print("torch" in sys.modules)
 """
     answer = subprocess.run([sys.executable, "-c", code, project.root], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
 
 
-def test_killing_the_server_loses_nothing_it_confirmed(project: Project, start: Callable[..., Any]) -> None:
+def test_killing_the_server_loses_nothing_it_confirmed(
+    caller: Any, project: Project, start: Callable[..., Any]
+) -> None:
     confirmed: list[int] = []
     for _ in range(3):
         server = start(project.root)
         with httpx.Client(base_url=server.address, timeout=60) as client:
-            ann = Person(client, "ann")
+            ann = caller(client, "ann")
             view = ann.post("/api/tasks/1/open").json()
             deadline = time.monotonic() + 0.5
             while time.monotonic() < deadline:

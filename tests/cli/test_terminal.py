@@ -50,7 +50,7 @@ def test_without_a_terminal_a_line_is_printed_every_half_minute(
             now += 7
             bar.update(done, 500)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["scoring 80/500 scenes, 0:35", "scoring 160/500 scenes, 1:10"]
+    assert lines[:2] == ["scoring 80/500 scenes, 0:35, 3:03 left", "scoring 160/500 scenes, 1:10, 2:28 left"]
     assert len(lines) == 6
 
 

@@ -41,23 +41,28 @@ def agreement(store: Store, known: dict[tuple[int, int], float] | None = None) -
         known: Overlaps by the revisions of both passes; what is new is added, so that a second call is quick.
 
     Returns:
-        `frames` (how many), `mean`, `median`, `share_over_0_7`, all None without any, and `each`, by clip.
+        `frames` (how many), `mean`, `median`, `share_over_0_7`, all None without any, `each`, by clip, and `people`,
+        the mean over the frames that each person did.
     """
     known = {} if known is None else known
     each: dict[str, float] = {}
+    people: dict[str, list[float]] = {}
     for first, second in store.doubles():
         frame, revisions = store.frame(first.frame), (first.revision, second.revision)
         if revisions not in known:
             masks = [mask_of(store.work(task.id), frame.size) for task in (first, second)]
             known[revisions] = mask_iou(*masks)
         each[frame.name] = known[revisions]
+        for task in (first, second):
+            people.setdefault(task.annotator, []).append(known[revisions])
     values = np.array(list(each.values()))
     if not values.size:
-        return {"frames": 0, "mean": None, "median": None, "share_over_0_7": None, "each": {}}
+        return {"frames": 0, "mean": None, "median": None, "share_over_0_7": None, "each": {}, "people": {}}
     return {
         "frames": len(each),
         "mean": round(float(values.mean()), 4),
         "median": round(float(np.median(values)), 4),
         "share_over_0_7": round(float((values > 0.7).mean()), 4),
         "each": {name: round(value, 4) for name, value in each.items()},
+        "people": {name: round(float(np.mean(overlaps)), 4) for name, overlaps in sorted(people.items())},
     }

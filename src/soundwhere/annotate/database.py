@@ -55,6 +55,12 @@ CREATE TABLE IF NOT EXISTS leases (task INTEGER PRIMARY KEY, annotator TEXT NOT 
 CREATE TABLE IF NOT EXISTS annotators (name TEXT PRIMARY KEY, token TEXT NOT NULL);
 """
 
+_LATER: Final = (
+    ("tasks", "doubts", "TEXT NOT NULL DEFAULT '[]'"),
+    ("annotators", "role", "TEXT NOT NULL DEFAULT 'reviewer'"),  # what whoever had a token could do before roles
+)
+"""Columns that files of earlier versions lack."""
+
 
 class Database:
     """Connections to one file, one for each thread.
@@ -74,6 +80,14 @@ class Database:
         self._local = threading.local()
         with self._explained():
             self.connection().executescript(_SCHEMA)
+        if any(self._lacks(table, column) for table, column, _ in _LATER):
+            with self.writing() as connection:
+                for table, column, kind in _LATER:
+                    if self._lacks(table, column):  # still: another process may have been faster
+                        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+
+    def _lacks(self, table: str, column: str) -> bool:
+        return column not in {row["name"] for row in self.rows(f"PRAGMA table_info({table})")}
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection."""

@@ -14,7 +14,9 @@ from soundwhere.errors import DataError, SoundwhereError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-DECISIONS: Final = frozenset({"prompt", "object", "clear", "unsure", "done"})
+    Box = tuple[float, float, float, float]  # xyxy, pixels
+
+DECISIONS: Final = frozenset({"prompt", "object", "clear", "unsure", "done", "boxes"})
 """What an annotator does, all of which can be undone."""
 
 REVIEWS: Final = frozenset({"accept", "reopen"})
@@ -22,15 +24,28 @@ REVIEWS: Final = frozenset({"accept", "reopen"})
 
 KINDS: Final = DECISIONS | REVIEWS | {"undo", "redo"}
 
-State = Literal["todo", "begun", "done", "unsure", "accepted", "reopened"]
+State = Literal["todo", "begun", "done", "unsure", "accepted", "excluded", "reopened"]
 
-STATES: Final[tuple[State, ...]] = ("todo", "begun", "done", "unsure", "accepted", "reopened")
+STATES: Final[tuple[State, ...]] = ("todo", "begun", "done", "unsure", "accepted", "excluded", "reopened")
+"""`excluded` is `unsure` with which a second person agreed, as `accepted` is `done`."""
+
+OPEN: Final = frozenset({"todo", "begun", "reopened"})
+"""States in which an annotator has something to do."""
+
+TO_REVIEW: Final = frozenset({"done", "unsure"})
+"""States that a second person has yet to look at."""
+
+CLOSED: Final = frozenset({"accepted", "excluded"})
+"""States that only a reviewer may end."""
+
 FINISHED: Final = frozenset({"done", "accepted"})
 """States in which a task has a mask to export."""
 
 _MOST_POINTS = 200
 _MOST_STROKES = 400
 _MOST_STROKE_POINTS = 5_000
+_MOST_BOXES = 50
+_SMALLEST_BOX_PX = 3.0
 
 
 class ConflictError(SoundwhereError):
@@ -72,6 +87,7 @@ class Work:
         revision: Number of the last event; 0 if there is none.
         objects: Bodies of the confirmed objects, each with `prompts` and `mask` (run lengths).
         draft: Prompts of the object that is being drawn.
+        boxes: Boxes in pixels, xyxy, if somebody changed those that the frame came with.
         state: What remains to be done.
         reason: Why it cannot be told, or what the reviewer wrote.
         annotators: Who decided something, in the order of their first decision.
@@ -83,6 +99,7 @@ class Work:
     revision: int = 0
     objects: tuple[Mapping[str, Any], ...] = ()
     draft: Mapping[str, Any] = field(default_factory=dict)
+    boxes: tuple[Box, ...] | None = None
     state: State = "todo"
     reason: str = ""
     annotators: tuple[str, ...] = ()
@@ -113,6 +130,7 @@ def fold(events: Iterable[Event]) -> Work:
             undone.clear()
     objects: list[Mapping[str, Any]] = []
     draft: Mapping[str, Any] = {}
+    boxes: tuple[Box, ...] | None = None
     state: State = "todo"
     reason = ""
     for event in live:
@@ -128,16 +146,22 @@ def fold(events: Iterable[Event]) -> Work:
             objects, draft, state, reason = [], {}, "unsure", str(event.body.get("reason", ""))
         elif event.kind == "done":
             draft, state = {}, "done"
-    if state == "begun" and not objects and not any(draft.values()):
-        state = "todo"
+        elif event.kind == "boxes":
+            boxes = tuple((left, top, right, bottom) for left, top, right, bottom in event.body["boxes"])
+            chosen = draft.get("candidate") is not None  # for a box of before
+            draft = {} if chosen else {**draft, "box": None}
+            state = "begun"
+    if state in ("todo", "begun"):
+        state = "begun" if objects or is_drawn(draft) or boxes is not None else "todo"
     if review is not None:
         state, reason = _reviewed(state, reason, review, live)
     return Work(
         revision=revision,
         objects=tuple(objects),
         draft=draft,
+        boxes=boxes,
         state=state,
-        reason=reason if state in ("unsure", "reopened") else "",
+        reason=reason if state in ("unsure", "excluded", "reopened") else "",
         annotators=tuple(annotators),
         reviewer="" if review is None else review.annotator,
         undoable=live[-1].kind if live else "",
@@ -145,9 +169,15 @@ def fold(events: Iterable[Event]) -> Work:
     )
 
 
+def is_drawn(prompts: Mapping[str, Any]) -> bool:
+    """Whether prompts ask for anything at all."""
+    return prompts.get("candidate") is not None or bool(prompts.get("points") or prompts.get("strokes"))
+
+
 def _reviewed(state: State, reason: str, review: Event, live: list[Event]) -> tuple[State, str]:
     if review.kind == "accept":
-        return ("accepted", "") if state == "done" else (state, reason)
+        agreed: dict[State, State] = {"done": "accepted", "unsure": "excluded"}
+        return agreed.get(state, state), reason
     answered = bool(live) and live[-1].number > review.number and state in ("done", "unsure")
     return (state, reason) if answered else ("reopened", str(review.body.get("reason", "")))
 
@@ -176,9 +206,11 @@ def check_decision(work: Work, annotator: str, kind: str, base: int) -> None:
     if kind in REVIEWS:
         if annotator in work.annotators:
             raise ConflictError("You annotated this frame yourself.", "Somebody else has to review it.")
-        if kind == "accept" and work.state != "done":
+        if kind == "accept" and work.state not in TO_REVIEW:
             raise ConflictError(f"This frame is {work.state}, not done.", "Only what is done can be accepted.")
-    elif work.state == "accepted":
+        if kind == "reopen" and work.state not in TO_REVIEW | CLOSED:
+            raise ConflictError(f"This frame is {work.state}, not done.", "Only what is done can be reopened.")
+    elif work.state in CLOSED:
         raise ConflictError(f"{work.reviewer} accepted this frame.", "A reviewer must reopen it first.")
     if kind == "undo" and not work.undoable:
         raise ConflictError("There is nothing to undo.", "")
@@ -193,7 +225,8 @@ def check_prompts(prompts: Any, boxes: int, size: tuple[int, int]) -> dict[str, 
 
     Args:
         prompts: `box` and `candidate` (numbers from 0, or None), `points` ([x, y, 1 or 0], ...), `strokes`
-            ({"points": [[x, y], ...], "radius": r, "add": true or false}, ...), all in pixels.
+            ({"points": [[x, y], ...], "radius": r, "add": true or false}, ...) of a brush, or with "fill": true instead
+            of a radius a polygon, in the order in which they were drawn; all in pixels.
         boxes: How many boxes the frame has.
         size: The frame's (height, width).
 
@@ -230,8 +263,36 @@ def _place(x: Any, y: Any, size: tuple[int, int]) -> tuple[float, float]:
 
 
 def _stroke(stroke: Mapping[str, Any], size: tuple[int, int]) -> dict[str, Any]:
-    radius = float(stroke["radius"])
     points = [list(_place(x, y, size)) for x, y in stroke["points"]]
-    if not 0.5 <= radius <= 200 or not 1 <= len(points) <= _MOST_STROKE_POINTS or not isinstance(stroke["add"], bool):
-        raise ValueError("a stroke has a radius of 0.5 to 200, some points, and `add`")
+    if len(points) > _MOST_STROKE_POINTS or not isinstance(stroke["add"], bool):
+        raise ValueError(f"a stroke has at most {_MOST_STROKE_POINTS} points, and `add`")
+    if stroke.get("fill", False) is not False:
+        if stroke["fill"] is not True or len({(x, y) for x, y in points}) < 3:
+            raise ValueError("a polygon has at least three corners")
+        return {"points": points, "fill": True, "add": stroke["add"]}
+    radius = float(stroke["radius"])
+    if not 0.5 <= radius <= 200 or not points:
+        raise ValueError("a stroke has a radius of 0.5 to 200, and some points")
     return {"points": points, "radius": radius, "add": stroke["add"]}
+
+
+def check_boxes(boxes: Any, size: tuple[int, int]) -> list[list[float]]:
+    """Boxes as somebody drew them, ready to be stored.
+
+    Args:
+        boxes: [[left, top, right, bottom], ...] in pixels; none at all is allowed.
+        size: The frame's (height, width).
+
+    Raises:
+        DataError: They are anything else, reach out of the picture, or are too small or too many.
+    """
+    try:
+        found = [[*_place(left, top, size), *_place(right, bottom, size)] for left, top, right, bottom in boxes]
+        if len(found) > _MOST_BOXES:
+            raise ValueError(f"there are {len(found)}, more than {_MOST_BOXES}")
+        for left, top, right, bottom in found:
+            if min(right - left, bottom - top) < _SMALLEST_BOX_PX:
+                raise ValueError(f"a box of {right - left:g} x {bottom - top:g} pixels is too small")
+        return found
+    except (AttributeError, TypeError, ValueError, KeyError, OverflowError) as error:
+        raise DataError(f"These boxes are not valid: {error}.", "Draw them again, within the picture.") from error

@@ -4,7 +4,7 @@ SET/masks/png/<clip>.png      0 and 255
 SET/masks/npz/<clip>.npz      `mask`, uint8, 0 and 1
 SET/masks/pkl/<clip>.pkl      the paper's form: a pickled uint8 array of the frame's size, 1 where it sounds
 SET/masks/coco.json           every object, COCO run lengths
-SET/vggss.json                the boxes the masks were made from, in VGG-SS's form
+SET/vggss.json                the boxes, as annotators left them, in VGG-SS's form
 SET/duets.csv                 pairs of clips: clip,class,clip,class
 SET/card.json, README.md      counts, annotators, agreement, versions, licence, sha256 of every file
 SET/frames/, audio/, scenes.csv   with the media only: what `evaluate --benchmark folder` reads
@@ -51,7 +51,7 @@ _PICKLE: Final = 4  # readable since Python 3.4; holds the bytes as they are
 
 @dataclass(frozen=True)
 class Annotated:
-    """A frame with its mask, shape (H, W), bool."""
+    """A frame, with the boxes that its annotators left it with, and its mask, shape (H, W), bool."""
 
     task: int
     frame: FrameRecord
@@ -67,7 +67,7 @@ def finished(project: Project, accepted_only: bool = False) -> list[Annotated]:
     for task in store.tasks():
         if not task.second and task.state in states:
             frame, work = store.frame(task.frame), store.work(task.id)
-            found.append(Annotated(task.id, frame, work, mask_of(work, frame.size)))
+            found.append(Annotated(task.id, frame.as_left(work), work, mask_of(work, frame.size)))
     return [item for item in found if item.mask.any()]
 
 
@@ -220,13 +220,14 @@ def _card(project: Project, items: Sequence[Annotated], duets: int, accepted_onl
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "frames": len(items),
         "objects": sum(len(item.work.objects) for item in items),
+        "boxes_changed": sum(item.work.boxes is not None for item in items),
         "duets": duets,
         "accepted_only": accepted_only,
         "states": project.store.progress()["states"],
         "classes": dict(sorted(Counter(item.frame.kind for item in items).items())),
         "annotators": dict(sorted(Counter(item.work.annotators[0] for item in items).items())),
         "reviewers": dict(sorted(Counter(item.work.reviewer for item in items if item.work.reviewer).items())),
-        "agreement": {key: value for key, value in agreed.items() if key != "each"},
+        "agreement": {key: value for key, value in agreed.items() if key not in ("each", "people")},
         "guidelines": project.settings.guidelines,
         "manifest": {"name": project.settings.manifest, "sha256": project.settings.manifest_sha256},
         "versions": {

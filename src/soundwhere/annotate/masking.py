@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image as Pillow
 from PIL import ImageDraw
 
 from soundwhere.annotate.segmenter.cache import EmbeddingCache
+from soundwhere.annotate.segmenter.protocol import ranked
 from soundwhere.data.annotation.records import read_json
 from soundwhere.data.annotation.rle import decode_rle, encode_rle
 from soundwhere.errors import DataError
@@ -19,11 +21,10 @@ from soundwhere.files import make_folder, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
+    from pathlib import Path
 
     from soundwhere.annotate.project import Project
-    from soundwhere.annotate.segmenter.protocol import Embedding, Mask, Segmenter
+    from soundwhere.annotate.segmenter.protocol import Box, Embedding, Mask, Segmenter
     from soundwhere.annotate.store import FrameRecord
 
 _REMEMBERED: Final = 64  # masks of drafts
@@ -50,30 +51,38 @@ class Masker:
         return self.cache.get(frame.id, lambda: self.project.picture(frame))
 
     def candidates(self, frame: FrameRecord) -> list[list[dict[str, Any]]]:
-        """For each box of a frame three candidates: `mask` (run lengths) and `score`. Computed once, then kept."""
-        path = self._candidates / f"{frame.id:06d}.json"
+        """For each box of a frame three candidates, the best score first: `mask` (run lengths) and `score`.
+
+        Computed once, then kept by the box's place: a box that was moved has candidates of its own.
+        """
+        return [self._proposed(frame, box) for box in frame.boxes]
+
+    def _proposed(self, frame: FrameRecord, box: Box) -> list[dict[str, Any]]:
+        path = self._path(frame, box)
         if path.is_file():
             try:
-                kept: list[list[dict[str, Any]]] = read_json(path)
+                kept: list[dict[str, Any]] = read_json(path)
                 return kept
             except DataError:
                 path.unlink(missing_ok=True)  # damaged: it is computed again
-        embedding = self.embedding(frame) if frame.boxes else None
+        embedding = self.embedding(frame)
         with self._prompting:
-            found = [
-                [
-                    {"mask": encode_rle(candidate.mask), "score": round(candidate.score, 4)}
-                    for candidate in self.segmenter.propose(embedding, box)
-                ]
-                for box in frame.boxes
-                if embedding is not None
-            ]
+            candidates = ranked(self.segmenter.propose(embedding, box))
+        found = [{"mask": encode_rle(one.mask), "score": round(one.score, 4)} for one in candidates]
         write_text(path, json.dumps(found, separators=(",", ":")))
         return found
 
+    def _path(self, frame: FrameRecord, box: Box) -> Path:
+        place = sha256(" ".join(f"{value:.1f}" for value in box).encode()).hexdigest()[:12]
+        return self._candidates / f"{frame.id:06d}-{place}.json"
+
+    def has_candidates(self, frame: FrameRecord) -> bool:
+        """Whether the candidates of every box were computed before."""
+        return all(self._path(frame, box).is_file() for box in frame.boxes)
+
     def is_ready(self, frame: FrameRecord) -> bool:
         """Whether a frame answers at once."""
-        return (self._candidates / f"{frame.id:06d}.json").is_file() and frame.id in self.cache
+        return self.has_candidates(frame) and frame.id in self.cache
 
     def make_ready(self, frame: FrameRecord) -> None:
         """Propose and embed."""
@@ -88,7 +97,7 @@ class Masker:
         Returns:
             Shape (H, W), bool.
         """
-        key = f"{frame.id} {sorted(prompts.items())!r}"
+        key = f"{frame.id} {frame.boxes} {sorted(prompts.items())!r}"
         known = self._drafts.get(key)
         if known is not None:
             return known
@@ -103,7 +112,7 @@ class Masker:
             with self._prompting:
                 mask = self.segmenter.refine(embedding, within, places, mask if within else None)
         for stroke in prompts.get("strokes") or []:
-            mask = painted(mask, stroke["points"], stroke["radius"], stroke["add"])
+            mask = painted(mask, stroke["points"], stroke.get("radius"), stroke["add"])
         with self._prompting:
             self._drafts[key] = mask
             while len(self._drafts) > _REMEMBERED:
@@ -111,16 +120,22 @@ class Masker:
         return mask
 
 
-def painted(mask: Mask, points: list[list[float]], radius: float, add: bool) -> Mask:
-    """A mask with a stroke of a round brush added or taken away.
+def painted(mask: Mask, points: list[list[float]], radius: float | None, add: bool) -> Mask:
+    """A mask with a stroke of a round brush, or a polygon, added or taken away.
 
     Args:
         mask: Shape (H, W), bool; not changed.
-        points: Corners of the stroke's middle line, [x, y] in pixels.
-        radius: Of the brush, pixels.
-        add: Brush or eraser.
+        points: Corners of the stroke's middle line, or of the polygon, [x, y] in pixels.
+        radius: Of the brush, pixels; None for a polygon.
+        add: Add it, or take it away.
     """
     height, width = mask.shape
+    stroke = _inside((height, width), points) if radius is None else _brushed((height, width), points, radius)
+    return mask | stroke if add else mask & ~stroke
+
+
+def _brushed(size: tuple[int, int], points: list[list[float]], radius: float) -> Mask:
+    height, width = size
     scale = 2  # drawn larger, so that small radii stay round
     canvas = Pillow.new("1", (width * scale, height * scale))
     draw = ImageDraw.Draw(canvas)
@@ -130,8 +145,22 @@ def painted(mask: Mask, points: list[list[float]], radius: float, add: bool) -> 
         draw.ellipse((x - r, y - r, x + r, y + r), fill=1)
     if len(path) > 1:
         draw.line(path, fill=1, width=max(1, round(2 * r)), joint="curve")
-    stroke: NDArray[np.bool_] = np.asarray(canvas.resize((width, height), Pillow.Resampling.NEAREST)).astype(np.bool_)
-    return mask | stroke if add else mask & ~stroke
+    stroke: Mask = np.asarray(canvas.resize((width, height), Pillow.Resampling.NEAREST)).astype(np.bool_)
+    return stroke
+
+
+def _inside(size: tuple[int, int], corners: list[list[float]]) -> Mask:
+    """Pixels whose middles lie within a polygon, by the even-odd rule; Pillow's own would add half a pixel around."""
+    height, width = size
+    middles = np.arange(height) + 0.5
+    crossings = np.zeros((height, width + 1), np.int32)
+    for (ax, ay), (bx, by) in zip(corners, corners[1:] + corners[:1], strict=True):
+        rows = np.flatnonzero((ay > middles) != (by > middles))
+        if rows.size:
+            places = ax + (middles[rows] - ay) * (bx - ax) / (by - ay)
+            crossings[rows, np.clip(np.ceil(places - 0.5), 0, width).astype(np.int64)] += 1
+    inside: Mask = np.cumsum(crossings[:, :width], axis=1) % 2 == 1
+    return inside
 
 
 class Ahead:

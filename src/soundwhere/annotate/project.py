@@ -108,6 +108,11 @@ class Project:
             raise DataError(f"{root / _SETTINGS} is damaged: {error}.", "Run `benchmark init` again.") from error
         self.store = Store(root / STORE)
 
+    @property
+    def name(self) -> str:
+        """The folder's name, in characters that can be sent."""
+        return self.root.resolve().name.encode(errors="replace").decode()
+
     def picture(self, frame: FrameRecord) -> Image:
         """A frame's picture, RGB, shape (H, W, 3), uint8."""
         return read_image(self.picture_path(frame))

@@ -6,16 +6,16 @@ transaction and can be computed again from them. An event is on the disk before 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere import __version__
 from soundwhere.annotate.database import Database
+from soundwhere.annotate.doubts import work_doubts
 from soundwhere.annotate.events import (
     DECISIONS,
     FINISHED,
@@ -27,6 +27,7 @@ from soundwhere.annotate.events import (
     check_decision,
     fold,
 )
+from soundwhere.annotate.people import People
 from soundwhere.errors import DataError
 
 if TYPE_CHECKING:
@@ -70,10 +71,29 @@ class FrameRecord:
         height, width = self.size
         return tuple((x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in self.boxes_norm)
 
+    def as_left(self, work: Work) -> FrameRecord:
+        """The frame with the boxes that somebody left it with."""
+        if work.boxes is None:
+            return self
+        height, width = self.size
+        boxes = tuple((x1 / width, y1 / height, x2 / width, y2 / height) for x1, y1, x2, y2 in work.boxes)
+        return replace(self, boxes_norm=boxes)
+
 
 @dataclass(frozen=True)
 class Task:
-    """One pass over one frame; the second pass of a doubly annotated frame is a task of its own."""
+    """One pass over one frame; the second pass of a doubly annotated frame is a task of its own.
+
+    Attributes:
+        id: Its number.
+        frame: The frame's number.
+        second: Whether it is the second pass.
+        revision: Number of its last event.
+        state: What remains to be done.
+        objects: How many are confirmed.
+        annotator: Who decided first.
+        doubts: Of a task that is done: what is odd about its masks.
+    """
 
     id: int
     frame: int
@@ -82,6 +102,7 @@ class Task:
     state: State
     objects: int
     annotator: str
+    doubts: tuple[str, ...]
 
 
 class Store:
@@ -97,6 +118,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = Database(path)
+        self.people = People(self._database)
 
     # Frames and tasks
 
@@ -259,34 +281,19 @@ class Store:
             for row in connection.execute("SELECT id FROM tasks").fetchall():
                 _note(connection, row["id"], fold(_events(connection, row["id"])))
 
-    # Who and how much
-
-    def invite(self, name: str) -> str:
-        """Give a name a new token, which is returned this once and stored as its hash only."""
-        token = secrets.token_urlsafe(24)
-        with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO annotators VALUES (?, ?)", (name, _hash(token)))
-        return token
-
-    def invited(self) -> list[str]:
-        """Names that have a token."""
-        return [row["name"] for row in self._database.rows("SELECT name FROM annotators ORDER BY name")]
-
-    def knows(self, name: str, token: str) -> bool:
-        """Whether the token is this name's."""
-        rows = self._database.rows("SELECT token FROM annotators WHERE name = ?", name)
-        return bool(rows) and secrets.compare_digest(rows[0]["token"], _hash(token))
+    # How much
 
     def progress(self) -> dict[str, Any]:
-        """How many tasks are in which state, and who did how much."""
+        """How many tasks are in which state, and who did how much, and when last (seconds since 1970)."""
         states = dict.fromkeys(STATES, 0)
         states.update(
             (row[0], row[1]) for row in self._database.rows("SELECT state, COUNT(*) FROM tasks GROUP BY state")
         )
         decided = ", ".join(f"'{kind}'" for kind in sorted(DECISIONS))
         rows = self._database.rows(
-            "SELECT annotator, COUNT(DISTINCT task) AS frames, SUM(kind = 'object') AS objects, "
-            f"SUM(kind IN ({decided})) AS decisions, SUM(kind IN ('accept', 'reopen')) AS reviews "
+            f"SELECT annotator, COUNT(DISTINCT CASE WHEN kind IN ({decided}) THEN task END) AS frames, "
+            f"SUM(kind = 'object') AS objects, SUM(kind IN ({decided})) AS decisions, "
+            "SUM(kind IN ('accept', 'reopen')) AS reviews, MAX(at) AS last "
             "FROM events GROUP BY annotator ORDER BY annotator"
         )
         return {"states": states, "annotators": [dict(row) for row in rows]}
@@ -304,8 +311,15 @@ class Store:
 
 def _note(connection: sqlite3.Connection, task: int, work: Work) -> None:
     """Keep what is read often beside the events."""
-    values = (work.revision, work.state, len(work.objects), work.annotators[0] if work.annotators else "", task)
-    connection.execute("UPDATE tasks SET revision = ?, state = ?, objects = ?, annotator = ? WHERE id = ?", values)
+    doubts: list[str] = []
+    if work.state == "done":
+        query = "SELECT frames.* FROM frames JOIN tasks ON tasks.frame = frames.id WHERE tasks.id = ?"
+        frame = _frame(connection.execute(query, (task,)).fetchone())
+        doubts = [doubt for each in work_doubts(frame.as_left(work), work) for doubt in each]
+    first = work.annotators[0] if work.annotators else ""
+    values = (work.revision, work.state, len(work.objects), first, json.dumps(doubts), task)
+    fields = "revision = ?, state = ?, objects = ?, annotator = ?, doubts = ?"
+    connection.execute(f"UPDATE tasks SET {fields} WHERE id = ?", values)
 
 
 def _events(connection: sqlite3.Connection, task: int) -> list[Event]:
@@ -333,9 +347,12 @@ def _frame(row: sqlite3.Row) -> FrameRecord:
 
 def _task(row: sqlite3.Row) -> Task:
     return Task(
-        row["id"], row["frame"], row["pass"] == 1, row["revision"], row["state"], row["objects"], row["annotator"]
+        row["id"],
+        row["frame"],
+        row["pass"] == 1,
+        row["revision"],
+        row["state"],
+        row["objects"],
+        row["annotator"],
+        tuple(json.loads(row["doubts"])),
     )
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -17,6 +17,7 @@ Build a mask benchmark from boxes: init, propose, annotate (`soundwhere annotate
 Examples:
   soundwhere benchmark init masks/ --manifest vggss.json --data clips/ --double 0.1 --licence LICENCE.txt
   soundwhere benchmark propose masks/ --segmenter onnx:sam2-tiny/
+  soundwhere benchmark propose-score --data real-duet/ --segmenter onnx:sam2-tiny/
   soundwhere annotate masks/ --segmenter onnx:sam2-tiny/
   soundwhere benchmark export masks/ --out masks-1.0/ --pairs vggsound_duet_test.csv
   soundwhere benchmark verify masks-1.0/
@@ -104,9 +105,26 @@ class LoadTest:
     """How many together."""
 
 
+@dataclass(frozen=True)
+class ProposeScore:
+    """Measure a segmenter's proposals for boxes against masks that people drew."""
+
+    data: Annotated[Path, tyro.conf.arg(metavar="DIR")]
+    """Folder of real-duet, or another with such an images.csv."""
+    segmenter: str = "simple"
+    """What makes masks: simple, onnx:DIR, or transformers:MODEL."""
+    split: Literal["train", "val", "test"] = "val"
+    """Which photos."""
+    photos: int = 60
+    """How many, spread evenly over the list: with one box and a human mask each."""
+    out: Annotated[Path | None, named("FILE")] = None
+    """CSV file for the figures of each photo."""
+
+
 Options = (
     Annotated[Init, tyro.conf.subcommand("init")]
     | Annotated[Propose, tyro.conf.subcommand("propose")]
+    | Annotated[ProposeScore, tyro.conf.subcommand("propose-score")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Stats, tyro.conf.subcommand("stats")]
@@ -118,7 +136,8 @@ def run(arguments: list[str]) -> int:
     """Run the command."""
     options: Any = parse(Options, arguments, "benchmark", description=DESCRIPTION)  # type: ignore[arg-type]
     commands: dict[type, Any] = {
-        Init: _init, Propose: _propose, Export: _export, Verify: _verify, Stats: _stats, LoadTest: _load_test
+        Init: _init, Propose: _propose, ProposeScore: _propose_score, Export: _export, Verify: _verify,
+        Stats: _stats, LoadTest: _load_test,
     }  # fmt: skip
     return int(commands[type(options)](options))
 
@@ -159,15 +178,56 @@ def _propose(options: Propose) -> int:
     from soundwhere.annotate.project import Project
     from soundwhere.annotate.segmenter.protocol import open_segmenter
     from soundwhere.cli.terminal import Bar
+    from soundwhere.errors import SoundwhereError
 
     project = Project(options.project)
     masker = Masker(project, open_segmenter(options.segmenter))
     frames = project.store.frames()
-    with Bar("proposing", len(frames)) as bar:
-        for done, frame in enumerate(frames, 1):
-            masker.candidates(frame)
-            bar.update(done, len(frames))
-    print(f"candidates of {len(frames)} frames by {masker.segmenter.name} are ready")
+    waiting = [frame for frame in frames if not masker.has_candidates(frame)]  # the others would spoil the time left
+    failed = 0
+    if len(waiting) < len(frames):
+        print(f"{len(frames) - len(waiting)} of {len(frames)} frames were ready before")
+    with Bar("proposing", len(waiting)) as bar:
+        for done, frame in enumerate(waiting, 1):
+            try:
+                masker.candidates(frame)
+            except SoundwhereError as error:
+                failed += 1
+                say(f"{frame.name}: {error.message}")
+            bar.update(done, len(waiting))
+    print(f"candidates of {len(frames) - failed} frames by {masker.segmenter.name} are ready")
+    return 1 if failed else 0
+
+
+def _propose_score(options: ProposeScore) -> int:
+    from soundwhere.annotate.proposals import ANSWERS, choose_photos, score_proposals, summarise
+    from soundwhere.annotate.segmenter.protocol import open_segmenter
+    from soundwhere.cli.terminal import Bar, print_grid
+    from soundwhere.files import write_text
+
+    rows = choose_photos(options.data, options.split, options.photos)
+    segmenter = open_segmenter(options.segmenter)
+    with Bar("proposing", len(rows), "photos") as bar:
+        proposed = score_proposals(segmenter, rows, bar.update)
+    print(
+        f"mean IoU with human masks (95 % interval): {len(rows)} photos of {options.split}, one box each, "
+        f"by {segmenter.name}"
+    )
+    lines = [
+        [line.name, str(line.boxes), *(f"{it.value:.3f} ({it.low:.3f} to {it.high:.3f})" for it in line.iou.values())]
+        for line in summarise(proposed)
+    ]
+    print_grid(["boxes", "photos", *ANSWERS.values()], lines, ends=(0, 3))
+    first, right = (sum(getattr(one, name) for one in proposed) for name in ("scored_first", "right"))
+    print(f"the segmenter's own first answer has the best score in {first} of {len(rows)} boxes")
+    print(f"key 1, the best score, is the best of the three in {right} of {len(rows)} boxes")
+    if options.out is not None:
+        facts = [
+            ",".join([one.image, f"{one.size:.4f}", f"{one.fill:.4f}", *(f"{one.iou[key]:.4f}" for key in ANSWERS)])
+            for one in proposed
+        ]
+        write_text(options.out, "\n".join([f"image,size,fill,{','.join(ANSWERS)}", *facts]) + "\n")
+        print(f"wrote {options.out}")
     return 0
 
 
@@ -207,22 +267,15 @@ def _verify(options: Verify) -> int:
 
 
 def _stats(options: Stats) -> int:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
     from soundwhere.annotate.stats import class_table, mask_facts, write_figures
+    from soundwhere.cli.terminal import print_grid
     from soundwhere.files import write_text
 
     facts = mask_facts(options.set)
     rows = class_table(facts)
     columns = ("class", "frames", "share of picture", "fill of box", "inside box")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="left" if column == "class" else "right")
-    for kind, frames, *shares in rows:
-        table.add_row(kind, str(frames), *(f"{share:.3f}" for share in shares), end_section=kind == rows[-2][0])
-    Console(highlight=False).print(table)
+    cells = [[kind, str(frames), *(f"{share:.3f}" for share in shares)] for kind, frames, *shares in rows]
+    print_grid(columns, cells, ends=(len(rows) - 2,))
     if options.out is not None:
         lines = [",".join(columns), *(f'"{kind}",{frames},{a:.5f},{b:.5f},{c:.5f}' for kind, frames, a, b, c in rows)]
         write_text(options.out / "stats.csv", "\n".join(lines) + "\n")

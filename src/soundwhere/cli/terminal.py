@@ -51,6 +51,7 @@ class Bar:
             MofNCompleteColumn(),
             TextColumn(unit),
             TimeElapsedColumn(),
+            _Left(),
             _Speed(unit),
             console=console,
             disable=not (show and console.is_terminal),
@@ -73,7 +74,19 @@ class Bar:
         if self._plain and now - self._spoke >= PLAIN_EVERY_S:
             self._spoke = now
             what, unit = self._words
-            print(f"{what} {done}/{total} {unit}, {clock(now - self._began)}", file=sys.stderr, flush=True)
+            left = f", {clock((now - self._began) * (total - done) / done)} left" if done else ""
+            print(f"{what} {done}/{total} {unit}, {clock(now - self._began)}{left}", file=sys.stderr, flush=True)
+
+
+class _Left(ProgressColumn):
+    """Time left at the pace of the last half minute; nothing at the end, or without an end that is known."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        """The column's text."""
+        known = task.time_remaining is not None and not task.finished
+        return Text(f"{clock(task.time_remaining or 0)} left" if known else "")
 
 
 class _Speed(ProgressColumn):
@@ -123,6 +136,26 @@ def print_written(folder: Path, files: list[Path]) -> None:
     Console(highlight=False, soft_wrap=True).print(
         Text(f"wrote {show_path(folder)}{os.sep}{', '.join(_names(folder, files))}")
     )
+
+
+def print_grid(head: Sequence[str], rows: Sequence[Sequence[str]], ends: Sequence[int] = ()) -> None:
+    """Print rows of words and figures; the first column is words.
+
+    Args:
+        head: Names of the columns.
+        rows: Cells.
+        ends: Rows after which a line is drawn.
+    """
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
+    for place, column in enumerate(head):
+        grid.add_column(Text(column), justify="right" if place else "left")
+    for number, row in enumerate(rows):
+        grid.add_row(*map(Text, row), end_section=number in ends)
+    console = Console(highlight=False)
+    if not console.is_terminal:  # nobody watches: as wide as it takes
+        needed = console.measure(grid, options=console.options.update(width=_WIDEST)).maximum
+        console = Console(highlight=False, width=max(needed, console.width))
+    console.print(grid)
 
 
 def print_tables(tables: Sequence[Table]) -> None:

@@ -41,13 +41,14 @@ class Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def make_application(title: str, *packages: str, **options: Any) -> FastAPI:
+def make_application(title: str, *packages: str, page: bool = True, **options: Any) -> FastAPI:
     """The application without anything behind its page.
 
     Args:
         title: Its name.
         *packages: Where the page's own files are: in the folder `web` of these. Those that are there at the start are
             served under `/web`, and no others; `index.html` is the page itself.
+        page: Whether the page itself is at `/`.
         **options: Passed on to FastAPI, such as `lifespan`.
     """
     app = FastAPI(
@@ -66,9 +67,11 @@ def make_application(title: str, *packages: str, **options: Any) -> FastAPI:
         if file.name.rsplit(".", 1)[-1] in _TYPES
     }
 
-    @app.get("/")
-    def index() -> Response:
-        return Response(files["index.html"], media_type="text/html")
+    if page:
+
+        @app.get("/")
+        def index() -> Response:
+            return Response(files["index.html"], media_type="text/html")
 
     @app.get("/web/{name}")
     def web(name: str) -> Response:

@@ -11,6 +11,7 @@ from PIL import Image as Pillow
 from soundwhere.annotate.segmenter.protocol import CANDIDATES, Candidate, Embedding
 from soundwhere.annotate.segmenter.upscale import choose, upscaled
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
+from soundwhere.cores import cores
 from soundwhere.errors import CheckpointError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class OnnxSegmenter:
 
     Args:
         folder: Holds one file with `encoder` and one with `decoder` in its name, ending in `.onnx` or `.ort`.
-        threads: How many to compute with; by default as many as onnxruntime likes.
+        threads: How many to compute with; by default as many as this process may use.
 
     Raises:
         CheckpointError: A file is missing, or not such a network.
@@ -49,7 +50,7 @@ class OnnxSegmenter:
         except ImportError as error:
             raise MissingExtraError("onnxruntime", "export") from error
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = threads or cores()
         options.log_severity_level = 3
         digest = hashlib.sha256()
         sessions = []

@@ -40,7 +40,7 @@ class Candidate:
 
 
 class Segmenter(Protocol):
-    """A way from boxes and points to masks. While one thread embeds, another may propose and refine."""
+    """A way from boxes and points to masks. Several threads may ask at once."""
 
     name: str
     """Which one it is, with everything that changes its masks; part of every event and of cached files' names."""
@@ -50,7 +50,7 @@ class Segmenter(Protocol):
         ...
 
     def propose(self, embedding: Embedding, box: Box) -> list[Candidate]:
-        """Three masks for a box."""
+        """Three masks for a box, in any order: whoever shows them ranks them."""
         ...
 
     def refine(
@@ -58,6 +58,11 @@ class Segmenter(Protocol):
     ) -> Mask:
         """One mask for points, perhaps within a box; of several the one most like `previous`."""
         ...
+
+
+def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Best score first; equals in the segmenter's own order."""
+    return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
 def open_segmenter(name: str) -> Segmenter:

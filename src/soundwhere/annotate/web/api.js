@@ -49,7 +49,7 @@ export class Outbox {
       const task = this.task, item = this.queue[0];
       this.onState("saving");
       try {
-        const answer = await ask(`/api/tasks/${task}/decisions`, { kind: item.kind, base: this.revision, request: item.request, ...item.more });
+        const answer = await ask(`api/tasks/${task}/decisions`, { kind: item.kind, base: this.revision, request: item.request, ...item.more });
         this.revision = answer.view.revision;
         this.queue.shift(); item.resolve(true);
         this.onState(this.queue.length ? "saving" : "saved");

@@ -1,15 +1,17 @@
 // The annotation page: one frame at a time, every decision sent at once.
 
-import { ask, Outbox, Refused, signIn, watchBusy } from "/web/api.js";
-import { DRAFT, OBJECT, tinted } from "/web/masks.js";
-import { askName, askReason, banner, element, showAgreement, showGuidelines, showKeys, showProgress, toast } from "/web/panels.js";
-import { Stage } from "/web/stage.js";
+import { ask, Outbox, Refused, watchBusy } from "./api.js";
+import { DRAFT, OBJECT, tinted } from "./masks.js";
+import { askReason, banner, element, showAgreement, showGuidelines, showKeys, showProgress, STATES, toast } from "./panels.js";
+import { Stage } from "./stage.js";
+import { arrive, leave } from "./who.js";
 
 const NONE = { box: null, candidate: null, points: [], strokes: [] };
-const STATES = { open: "to do", all: "all frames", review: "review others'", todo: "untouched", begun: "begun", done: "done", unsure: "cannot tell", accepted: "accepted", reopened: "reopened" };
-let session, view = null, draft = { ...NONE }, mask = null, objects = [], candidates = null, box = 0, image = null, url = "", soundUrl = "", opened = 0;
+let session, view = null, draft = { ...NONE }, mask = null, objects = [], doubts = [], candidates = null, proposedFor = "", box = 0, image = null, url = "", soundUrl = "", opened = 0;
 
-const stage = new Stage(element("stage"), { point: addPoint, paint: addStroke });
+const stage = new Stage(element("stage"), {
+  point: addPoint, paint: addStroke, boxes: { change: changeBoxes, select: (index) => { box = index; show(); } }, polygon: { finish: addStroke, say: toast },
+});
 const outbox = new Outbox({ onSaved: saved, onConflict: conflict, onState: saving });
 watchBusy((count) => { element("busy").hidden = !count; });
 
@@ -21,7 +23,7 @@ const hasDraft = () => draft.candidate !== null || draft.points.length > 0 || dr
 
 function prompt(change) {
   if (blocked()) return;
-  draft = { ...NONE, ...draft, ...change };
+  draft = { ...NONE, ...draft, ...change }; doubts = [];
   outbox.send("prompt", { prompts: draft });
   show();
 }
@@ -33,23 +35,36 @@ function choose(index) {
   prompt({ box, candidate: index, points: [], strokes: [] });
 }
 function addPoint(point) { prompt({ points: [...(draft.points || []), point] }); }
+function changeBoxes(boxes, index) {
+  if (blocked()) return;
+  view.frame.boxes = boxes; box = Math.max(0, Math.min(index, boxes.length - 1)); candidates = null;
+  if (draft.candidate !== null) { draft = { ...NONE }; mask = null; }  // it was a candidate for the box as it was
+  outbox.send("boxes", { boxes });
+  show();
+}
+function unbox() {
+  if (blocked() || !view.frame.boxes.length) return;
+  changeBoxes(view.frame.boxes.filter((_, index) => index !== box), box);
+  toast("box deleted: Z brings it back");
+}
 function addStroke(stroke) { prompt({ strokes: [...(draft.strokes || []), stroke] }); }
 function blocked() {
   if (!view) return true;
   if (view.holder) toast(`${view.holder} is working on this frame`);
   else if (reviewing()) toast("review: A accepts, O reopens");
-  else if (view.state === "accepted") toast("accepted: a reviewer must reopen it first");
+  else if (["accepted", "excluded"].includes(view.state)) toast("accepted: a reviewer must reopen it first");
   else return false;
   return true;
 }
 function confirm() {
   if (blocked()) return;
+  if (stage.tools.polygon.open) { toast("Enter closes the polygon first, Esc drops it"); return; }
   if (!hasDraft()) { toast("choose 1, 2 or 3, or click the object first"); return; }
   outbox.send("object");
   if (mask && !draft.points.length && !draft.strokes.length) objects.push(mask);  // else it comes with the answer
   toast(`object ${view.objects.length + 1} confirmed`);
   if (draft.box !== null && view.frame.boxes.length > 1) box = (box + 1) % view.frame.boxes.length;
-  draft = { ...NONE }; mask = null;
+  draft = { ...NONE }; mask = null; doubts = [];
   show();
 }
 function reset() { if (!blocked() && hasDraft()) { mask = null; draft = { ...NONE }; outbox.send("prompt", { prompts: draft }); show(); } }
@@ -69,8 +84,9 @@ async function reopen() {
 }
 async function next() {
   if (!view) { move(false); return; }
+  if (stage.tools.polygon.open) { stage.tools.polygon.close(); return; }
   if (!readOnly() && hasDraft()) { toast("Space confirms the object first; R drops it"); return; }
-  if (!readOnly() && view.state !== "accepted" && view.state !== "done" && (objects.length || view.objects.length)) {
+  if (!readOnly() && !["accepted", "excluded", "done"].includes(view.state) && (objects.length || view.objects.length)) {
     if (!await outbox.send("done")) return;
   }
   move(false);
@@ -85,14 +101,17 @@ function saved(answer, last, kind) {
   if (["object", "done", "unsure", "accept", "reopen", "undo", "redo", "clear"].includes(kind)) refreshCounts();
 }
 function adopt() {
-  draft = { ...NONE, ...view.draft }; mask = view.mask; objects = [...view.objects];
+  draft = { ...NONE, ...view.draft }; mask = view.mask; objects = [...view.objects]; doubts = view.doubts;
   if (draft.box !== null) box = draft.box;
+  box = Math.max(0, Math.min(box, view.frame.boxes.length - 1));
   show();
+  if (image && proposedFor !== boxesKey()) propose(opened);
 }
 function conflict(error) {
   if (error.view) { view = { ...error.view, holder: view ? view.holder : "" }; outbox.revision = view.revision; adopt(); }
   if (/changed this frame|working on/.test(error.message)) banner(`${error.message} ${error.remedy}`);
   else toast(error.message);
+  if (!error.view && view && error.status < 500) open(view.task);  // show what is there, not what was refused
 }
 function saving(state) {
   const place = element("saved");
@@ -108,51 +127,70 @@ async function move(back) {
   const step = { after: view ? view.task : 0, back, kind: element("class").value, state: back && element("mode").value === "open" ? "all" : element("mode").value };
   release();
   try {
-    const found = await ask("/api/next", step);
+    const found = await ask("api/next", step);
     if (ticket !== opened) { if (!found.none) giveBack(found.task); }  // something else was asked for meanwhile
-    else if (found.none) nothing();
+    else if (found.none) nothing(found.busy);
     else await present(found);
   } catch (error) { complain(error); }
 }
-function giveBack(task) { if (!view || view.task !== task) ask(`/api/tasks/${task}/release`, {}, { quiet: true }).catch(() => {}); }
-function release() { if (view && !view.holder) ask(`/api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {}); }
+function giveBack(task) { if (!view || view.task !== task) ask(`api/tasks/${task}/release`, {}, { quiet: true }).catch(() => {}); }
+function release() { if (view && !view.holder) ask(`api/tasks/${view.task}/release`, {}, { quiet: true }).catch(() => {}); }
 async function idle() { while (outbox.waiting) await new Promise((resolve) => setTimeout(resolve, 20)); }
 async function open(task) {
   await idle();
   release();
-  try { await present(await ask(`/api/tasks/${task}/open`, {})); } catch (error) { complain(error); }
+  try { await present(await ask(`api/tasks/${task}/open`, {})); } catch (error) { complain(error); }
 }
-function nothing() {
-  view = null; stage.show(null, [1, 1]); element("empty").hidden = false;
-  element("empty").textContent = reviewing() ? "Nothing to review now." : "Nothing left here. Choose another class or state above.";
-  element("kind").textContent = "All done"; element("name").textContent = ""; element("state").textContent = "";
-  element("sound").pause(); candidates = null; drawStrip();
+/** The end: no frame, and nothing left to press that would need one. */
+function nothing(busy) {
+  const mode = element("mode").value, kind = element("class").value;
+  view = null; image = null; candidates = null; proposedFor = ""; mask = null; objects = []; doubts = []; draft = { ...NONE };
+  stage.show(null, [1, 1]); stage.boxes = []; stage.points = []; stage.layers = []; stage.draft = null;
+  element("sound").pause(); element("sound").removeAttribute("src"); banner("");
+  history.replaceState(null, "", location.pathname);
+  for (const id of ["name", "state", "saved", "boxes", "objects"]) element(id).textContent = "";
+  element("doubts").hidden = true; element("toast").classList.remove("on");
+  const what = kind ? `“${kind}”` : "frame";
+  element("kind").textContent = reviewing() ? "Nothing to review" : mode === "open" || mode === "all" ? busy ? "Nothing free now" : kind ? "Class done" : "All done" : "Nothing here";
+  element("end").textContent = busy ? `${busy} ${busy === 1 ? "frame is" : "frames are"} with others now, or need another person. Look again later.`
+    : reviewing() ? `No ${what} of others waits for a review.` : mode === "open" ? `No ${what} is left for you to do.` : `No ${what} is “${STATES[mode]}”.`;
+  element("to-review").hidden = session.role === "annotator" || reviewing();
+  element("empty").hidden = false; document.querySelector("main").classList.add("ended");
   refreshCounts();
 }
 async function present(found) {
   const ticket = ++opened;
-  view = found; box = 0; candidates = null; image = null;
+  view = found; box = 0; candidates = null; proposedFor = ""; image = null;
+  document.querySelector("main").classList.remove("ended");
   outbox.begin(view); banner(view.holder ? `${view.holder} is working on this frame. You can look at it.` : "", true);
   element("empty").hidden = true; element("saved").textContent = "";
   location.replace("#frame=" + encodeURIComponent(view.frame.name));
   stage.show(null, view.frame.size);
   adopt(); showGuidelines(session.guidelines, view.frame.kind); refreshCounts();
-  const [picture] = await Promise.all([ask(`/api/frames/${view.frame.id}/picture`, undefined, { raw: true }), loadSound(ticket)]);
+  const [picture] = await Promise.all([ask(`api/frames/${view.frame.id}/picture`, undefined, { raw: true }), loadSound(ticket)]);
   if (ticket !== opened) return;
   if (url) URL.revokeObjectURL(url);
   url = URL.createObjectURL(picture);
   const loaded = new Image(); loaded.src = url; await loaded.decode();
   if (ticket !== opened) return;
   image = loaded; stage.show(image, view.frame.size); show();
-  try { const three = await ask(`/api/frames/${view.frame.id}/candidates`); if (ticket === opened) { candidates = three; drawStrip(); } }
-  catch (error) { complain(error); }
+  await propose(ticket);
+}
+const boxesKey = () => JSON.stringify([view.task, view.frame.boxes]);
+async function propose(ticket) {
+  const wanted = boxesKey(), current = () => ticket === opened && view && wanted === boxesKey();
+  proposedFor = wanted; candidates = null; drawStrip();
+  try {
+    const found = await ask(`api/tasks/${view.task}/candidates`);
+    if (current() && found.candidates.length === view.frame.boxes.length) { candidates = found.candidates; show(); }
+  } catch (error) { if (current()) complain(error); }
 }
 async function loadSound(ticket) {
   const sound = element("sound"), has = view.frame.sound, goesOn = !sound.paused;
   sound.hidden = !has; element("silent").hidden = has;
   sound.pause();
   if (!has) return;
-  const blob = await ask(`/api/frames/${view.frame.id}/sound`, undefined, { raw: true }).catch(() => null);
+  const blob = await ask(`api/frames/${view.frame.id}/sound`, undefined, { raw: true }).catch(() => null);
   if (!blob || ticket !== opened) return;
   if (soundUrl) URL.revokeObjectURL(soundUrl);
   soundUrl = URL.createObjectURL(blob);
@@ -160,7 +198,7 @@ async function loadSound(ticket) {
   if (goesOn) sound.play().catch(() => {});
 }
 function complain(error) {
-  if (error instanceof Refused && error.status === 401) { sessionStorage.removeItem("who"); banner(error.message); }
+  if (error instanceof Refused && error.status === 401) { leave(); banner(error.message); }
   else banner(error instanceof Refused ? `${error.message} ${error.remedy}` : "The server cannot be reached. Reload the page when it is back; everything confirmed is kept.");
 }
 
@@ -175,19 +213,25 @@ function show() {
   stage.draft = mask ? tinted(mask, DRAFT) : null;
   stage.points = draft.points || []; stage.boxes = view.frame.boxes; stage.box = box;
   stage.draw();
+  const odd = mask ? doubts : view.object_doubts.slice(0, objects.length).flat();
+  element("doubts").hidden = !odd.length; element("doubts").textContent = odd.join(" · ");
   element("boxes").replaceChildren(...view.frame.boxes.map((_, index) => {
     const button = document.createElement("button");
-    button.textContent = `box ${index + 1}`; button.classList.toggle("on", index === box);
-    button.onclick = () => { box = index; show(); drawStrip(); };
+    button.textContent = `box ${index + 1}`; button.classList.toggle("on", index === box); button.setAttribute("aria-pressed", index === box);
+    button.onclick = () => { box = index; show(); };
     return button;
   }));
-  if (!view.frame.boxes.length) element("boxes").textContent = "none: click the object";
+  if (!view.frame.boxes.length) element("boxes").textContent = "none: click the object, or draw one";
   element("objects").replaceChildren(...objects.map((_, index) => {
-    const span = document.createElement("span"); span.className = "object"; span.textContent = `object ${index + 1}`; return span;
+    const span = document.createElement("span"); span.className = "object"; span.textContent = `object ${index + 1}`;
+    const why = view.object_doubts[index] || [];
+    if (why.length) { span.classList.add("odd"); span.title = why.join(" · "); span.append(" ⚠"); }
+    return span;
   }));
   if (!objects.length) element("objects").textContent = "none yet";
+  document.querySelector("main").classList.toggle("reviewing", reviewing());
   element("actions").hidden = reviewing(); element("review").hidden = !reviewing();
-  const enabled = { confirm: hasDraft(), undo: view.undoable, redo: view.redoable, reset: hasDraft(), clear: objects.length || hasDraft() };
+  const enabled = { confirm: hasDraft(), undo: view.undoable, redo: view.redoable, reset: hasDraft(), clear: objects.length || hasDraft(), unbox: view.frame.boxes.length };
   for (const [action, on] of Object.entries(enabled)) document.querySelector(`[data-action=${action}]`).disabled = !on || readOnly();
   drawStrip();
 }
@@ -199,6 +243,7 @@ function drawStrip() {
     const height = Math.min(rows, 400); canvas.height = height; canvas.width = Math.round(columns * height / rows);
     if (image) context.drawImage(image, 0, 0, canvas.width, canvas.height);
     if (!index) return;
+    figure.disabled = !three;
     figure.classList.toggle("on", draft.candidate === index - 1 && draft.box === box);
     figure.classList.toggle("waiting", Boolean(view && view.frame.boxes.length && !three));
     figure.querySelector("span").textContent = three ? three[index - 1].score.toFixed(2) : view && view.frame.boxes.length ? "working" : "";
@@ -214,49 +259,57 @@ function drawStrip() {
 async function refreshCounts() {
   clearTimeout(refreshCounts.timer);
   refreshCounts.timer = setTimeout(async () => {
-    try { showProgress(await ask("/api/progress", undefined, { quiet: true })); showAgreement(await ask("/api/agreement", undefined, { quiet: true })); } catch { /* shown by the next action */ }
+    try { showProgress(await ask("api/progress", undefined, { quiet: true })); showAgreement(await ask("api/agreement", undefined, { quiet: true })); } catch { /* shown by the next action */ }
   }, 300);
 }
 function tool(name) {
   stage.tool = name;
-  for (const button of document.querySelectorAll("[data-tool]")) button.classList.toggle("on", button.dataset.tool === name);
+  for (const button of document.querySelectorAll("[data-tool]")) { button.classList.toggle("on", button.dataset.tool === name); button.setAttribute("aria-pressed", button.dataset.tool === name); }
+  stage.tools.polygon.clear(); stage.tools.box.cancel();
   stage.draw();
 }
 
 // Keys, buttons, lists
 
-const ACTIONS = { confirm, next, undo, redo, reset, clear, back: () => move(true), unsure, accept, reopen };
+const ACTIONS = { confirm, next, undo, redo, reset, clear, back: () => move(true), unsure, accept, reopen, unbox, again: () => move(false), review: () => setMode("review") };
+function setMode(mode) { element("mode").value = mode; leaveFrame(); move(false); }
+function leaveFrame() { release(); view = null; candidates = null; drawStrip(); }
+function escape() { const { polygon } = stage.tools; if (polygon.open) { polygon.clear(); stage.draw(); } else tool("add"); }
+function remove() { const { polygon } = stage.tools; if (polygon.open) { polygon.back(); stage.draw(); } else if (stage.tool === "box") unbox(); }
 function brush(change) { const size = element("size"); size.value = Number(size.value) + change; stage.brush = Number(size.value); stage.draw(); }
-function play() { const sound = element("sound"); if (sound.paused) sound.play().catch(() => {}); else sound.pause(); }
+function play() {
+  if (!view) return; const sound = element("sound"); if (sound.paused) sound.play().catch(() => {}); else sound.pause(); }
 
 document.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]") || event.altKey || (event.metaKey || event.ctrlKey) && event.key.toLowerCase() !== "z") return;
   if (["INPUT", "SELECT"].includes(event.target.tagName) && event.target.type !== "range") return;
+  if (event.target.type === "range" && event.key.startsWith("Arrow") || event.target.closest("button, a") && [" ", "Enter"].includes(event.key)) return;  // their own
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const keys = {
     1: () => choose(0), 2: () => choose(1), 3: () => choose(2), " ": confirm, r: reset, c: clear, x: unsure,
     z: () => (event.shiftKey ? redo() : undo()), ArrowRight: next, Enter: next, ArrowLeft: () => move(true), "?": showKeys,
-    b: () => tool("brush"), e: () => tool("eraser"), Escape: () => tool("add"), 0: () => stage.fit(), "+": () => stage.zoom(1.3), "=": () => stage.zoom(1.3), "-": () => stage.zoom(1 / 1.3),
+    b: () => tool("brush"), e: () => tool("eraser"), d: () => tool("box"), g: () => tool("polygon"), Backspace: remove, Delete: remove, Escape: escape, 0: () => stage.fit(), "+": () => stage.zoom(1.3), "=": () => stage.zoom(1.3), "-": () => stage.zoom(1 / 1.3),
     "[": () => brush(-2), "]": () => brush(2), p: play, j: () => element("jump").focus(),
-    Tab: () => { if (view && view.frame.boxes.length) { box = (box + 1) % view.frame.boxes.length; show(); } },
+    n: () => { if (view && view.frame.boxes.length) { box = (box + 1) % view.frame.boxes.length; show(); } },
     a: () => (reviewing() ? accept() : tool("add")), o: reopen,
   };
   if (!keys[key] || event.repeat && !["z", "[", "]", "+", "-"].includes(key)) return;
   event.preventDefault(); keys[key]();
 });
-document.querySelectorAll("[data-action]").forEach((button) => { button.onclick = () => { button.blur(); ACTIONS[button.dataset.action](); }; });
-document.querySelectorAll("[data-tool]").forEach((button) => { button.onclick = () => { button.blur(); tool(button.dataset.tool); }; });
-document.querySelectorAll("[data-candidate]").forEach((figure) => { figure.onclick = () => choose(Number(figure.dataset.candidate)); });
+function yieldFocus(event) { if (event.detail) event.currentTarget.blur(); }  // after a click Space confirms; who came by Tab stays
+document.querySelectorAll("[data-action]").forEach((button) => { button.onclick = (event) => { yieldFocus(event); ACTIONS[button.dataset.action](); }; });
+document.querySelectorAll("[data-tool]").forEach((button) => { button.onclick = (event) => { yieldFocus(event); tool(button.dataset.tool); }; });
+document.querySelectorAll("[data-candidate]").forEach((button) => { button.onclick = (event) => { yieldFocus(event); choose(Number(button.dataset.candidate)); }; });
 element("size").oninput = (event) => { stage.brush = Number(event.target.value); stage.draw(); };
 element("opacity").oninput = (event) => { stage.opacity = event.target.value / 100; stage.draw(); };
 element("fit").onclick = () => stage.fit();
 element("help").onclick = showKeys;
 element("sound").onplay = () => element("sound").blur();  // so that Space confirms
 element("filters").onsubmit = (event) => event.preventDefault();
-for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); release(); view = null; move(false); };
+for (const id of ["mode", "class"]) element(id).onchange = (event) => { event.target.blur(); leaveFrame(); move(false); };
 let listing = Promise.resolve([]);
 element("jump").onfocus = () => {
-  listing = ask("/api/tasks?state=all").catch(() => []);
+  listing = ask("api/tasks?state=all").catch(() => []);
   listing.then((list) => element("ids").replaceChildren(...list.slice(0, 500).map((one) => new Option(`${one.kind} · ${one.state}`, one.name))));
 };
 element("jump").onchange = async () => {
@@ -266,21 +319,25 @@ element("jump").onchange = async () => {
 };
 addEventListener("beforeunload", (event) => { if (outbox.waiting) event.preventDefault(); });
 addEventListener("pagehide", () => { if (!outbox.waiting) release(); });
-setInterval(() => { if (view && !view.holder && !document.hidden) ask(`/api/tasks/${view.task}/renew`, {}, { quiet: true }).catch((error) => { if (error instanceof Refused) banner(`${error.message} ${error.remedy}`); }); }, 60000);
+setInterval(() => { if (view && !view.holder && !document.hidden) ask(`api/tasks/${view.task}/renew`, {}, { quiet: true }).catch((error) => { if (error instanceof Refused) banner(`${error.message} ${error.remedy}`); }); }, 60000);
 
 async function begin() {
-  const [, name, token] = /^#([^:=]+):(.+)$/.exec(location.hash) || [];
-  if (token) { sessionStorage.setItem("who", JSON.stringify({ name: decodeURIComponent(name), token })); location.replace("#"); }
-  let who = JSON.parse(sessionStorage.getItem("who") || "null");
-  if (!who) { who = { name: await askName(), token: "" }; sessionStorage.setItem("who", JSON.stringify(who)); }
-  signIn(who.name, who.token);
-  try { session = await ask("/api/session"); } catch (error) { complain(error); return; }
-  element("who").textContent = session.annotator; element("who").title = `${session.project} · ${session.segmenter} · soundwhere ${session.version}`;
-  element("mode").replaceChildren(...["open", "all", "review", "todo", "begun", "done", "unsure", "accepted", "reopened"].map((state) => new Option(STATES[state], state)));
+  await arrive();
+  try { session = await ask("api/session"); } catch (error) { complain(error); return; }
+  element("who").textContent = session.annotator; element("home").href = session.home; element("who").title = `${session.role} of ${session.project} · ${session.segmenter} · soundwhere ${session.version}`;
+  element("mode").replaceChildren(...["open", "all", ...(session.role === "annotator" ? [] : ["review"]), ...session.states].map((state) => new Option(STATES[state], state)));
   element("class").replaceChildren(new Option("all classes", ""), ...session.kinds.map((kind) => new Option(kind, kind)));
   tool("add");
-  const wanted = decodeURIComponent((/^#frame=(.*)$/.exec(location.hash) || ["", ""])[1]);
-  if (wanted) { const found = (await ask("/api/tasks?state=all")).find((one) => one.name === wanted); if (found) { await open(found.id); return; } }
+  const asked = new URLSearchParams(location.hash.slice(1)), wanted = asked.get("frame"), mode = asked.get("mode");
+  if (mode && [...element("mode").options].some((option) => option.value === mode)) element("mode").value = mode;
+  if (/^\d+$/.test(asked.get("task") || "")) {
+    await open(asked.get("task"));
+    if (view) return;
+    const why = element("banner").textContent;
+    await move(false); banner(why);
+    return;
+  }
+  if (wanted) { const found = (await ask("api/tasks?state=all")).find((one) => one.name === wanted); if (found) { await open(found.id); return; } }
   await move(false);
 }
 begin();

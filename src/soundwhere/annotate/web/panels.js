@@ -1,6 +1,7 @@
 // What stands around the picture: dialogs, progress, guidelines, toasts.
 
 export const element = (id) => document.getElementById(id);
+export const STATES = { open: "to do", all: "all frames", review: "review others'", todo: "untouched", begun: "begun", done: "done", unsure: "cannot tell", accepted: "accepted", excluded: "left out", reopened: "reopened" };
 
 export function toast(text) {
   const place = element("toast");
@@ -14,9 +15,10 @@ export function banner(text, note = false) {
 }
 
 const KEYS = [
-  ["1 2 3", "choose a candidate"], ["Tab", "next box"], ["left click", "this belongs to the object"], ["right click", "this does not"],
+  ["1 2 3", "choose a candidate: 1 has the best score"], ["N", "next box"], ["left click", "this belongs to the object"], ["right click", "this does not"],
   ["Space", "confirm the object, begin the next"], ["R", "reset the object"], ["C", "clear all objects"], ["Z / ⇧Z", "undo / redo"],
   ["→ or Enter", "frame is done, go on"], ["←", "go back"], ["X", "cannot tell, with a reason"], ["B / E", "brush / eraser"], ["[ ]", "brush size"],
+  ["G", "polygon: click its corners, the right button takes away; Enter closes it, ⌫ drops a corner, Esc all"], ["D", "boxes: drag to draw, move or resize; ⇧ draws within another"], ["Del", "delete the box"],
   ["wheel, + −", "zoom"], ["drag", "pan"], ["0", "whole picture"], ["P", "play or pause the sound"], ["J", "jump to an id"],
   ["A / O", "review: accept / reopen"], ["Esc", "back to clicking"], ["?", "these keys"],
 ];
@@ -37,7 +39,7 @@ export function showKeys() {
 
 const REASONS = {
   unsure: ["The source is not in view", "Too dark or blurred to outline", "Several alike, any could be it", "The class does not fit the sound", "No sound can be heard"],
-  reopen: ["Part of the source is missing", "Something else is marked too", "The player or hands are marked", "The wrong thing is marked"],
+  reopen: ["Part of the source is missing", "Something else is marked too", "The player or hands are marked", "The wrong thing is marked", "It can be told what sounds", "It cannot be told what sounds"],
 };
 
 /** Ask for a reason; null if it was cancelled. */
@@ -58,13 +60,6 @@ export function askReason(kind) {
   return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue === "ok" ? text.value.trim() : null), { once: true }));
 }
 
-export function askName() {
-  const dialog = element("login");
-  dialog.addEventListener("cancel", (event) => event.preventDefault());
-  dialog.showModal();
-  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(element("login-name").value.trim()), { once: true }));
-}
-
 /** The rules, with those that fit the class pointed out. */
 export function showGuidelines(guidelines, kind) {
   const words = kind.toLowerCase().split(/[^a-z]+/);
@@ -79,12 +74,12 @@ export function showGuidelines(guidelines, kind) {
 }
 
 export function showProgress({ states, annotators, working }) {
-  const total = Object.values(states).reduce((a, b) => a + b, 0), finished = states.done + states.accepted + states.unsure;
+  const total = Object.values(states).reduce((a, b) => a + b, 0), finished = states.done + states.accepted + states.unsure + states.excluded;
   element("progress").firstElementChild.style.width = `${100 * finished / Math.max(1, total)}%`;
   element("progress").title = `${finished} of ${total} frames`;
   const shown = Object.entries(states).filter(([, count]) => count).map(([state, count]) => {
     const span = document.createElement("span"), number = document.createElement("b");
-    number.textContent = count; span.append(number, ` ${state}`); return span;
+    number.textContent = count; span.append(number, ` ${STATES[state]}`); return span;
   });
   element("counts").querySelector(".states").replaceChildren(...shown);
   const rows = [["", "frames", "objects", "reviews"], ...annotators.map((one) => [one.annotator + (working.includes(one.annotator) ? " •" : ""), one.frames, one.objects, one.reviews])];
