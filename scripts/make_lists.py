@@ -63,9 +63,7 @@ def make_lists(folder: Path, out: Path) -> None:
         path = folder / f"{table}.csv"
         if not path.is_file():
             continue
-        rows = [
-            {**row.values, **(added[table](row) if table in added else {})} for row in read_table(path, columns)
-        ]
+        rows = [{**row.values, **(added[table](row) if table in added else {})} for row in read_table(path, columns)]
         text = as_csv((*columns, *ADDED.get(table, ())), rows)
         with atomic_path(out / f"{table}.csv.gz") as temporary:
             temporary.write_bytes(gzip.compress(text.encode(), 9, mtime=0))

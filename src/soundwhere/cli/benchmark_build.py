@@ -73,10 +73,11 @@ def build(options: Build) -> int:
 def _tell(report: Report) -> None:
     rows = report.remaining
     print(f"{report.lists.name}: {report.state}")
-    for table, made, word in (("images", "images", "photos"), ("audios", "audios", "sounds"), ("videos", "videos", "videos")):
+    for table, word in (("images", "photos"), ("audios", "sounds"), ("videos", "videos")):
         if report.lists[table]:
-            new = report.made[made] + (report.made["phrases"] if table == "audios" else 0)
-            print(f"  {len(rows[table])} of {len(report.lists[table])} {word}: {new} made, {report.kept[table]} were there")
+            new = report.made[table] + (report.made["phrases"] if table == "audios" else 0)
+            there = f"{len(rows[table])} of {len(report.lists[table])} {word}"
+            print(f"  {there}: {new} made, {report.kept[table]} were there")
     scenes = {name: (len(rows[name]), len(report.lists[name])) for name in rows if name.startswith(("duets", "trios"))}
     print("  scenes: " + ", ".join(f"{name} {left} of {whole}" for name, (left, whole) in scenes.items()))
     classes = report.subset.classes if report.subset else ()

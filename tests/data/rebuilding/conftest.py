@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 RATE = 22_050
 SPLITS = ("train", "val", "test")
-PHILHARMONIA_NOTES = [f"guitar/guitar_{key}{octave}_very-long_forte_normal.wav" for key in "ABCDEG" for octave in (2, 3)]
+PHILHARMONIA_NOTES = [
+    f"guitar/guitar_{key}{octave}_very-long_forte_normal.wav" for key in "ABCDEG" for octave in (2, 3)
+]
 TONEJS_NOTES = [f"samples/harp/{key}{octave}.wav" for key in "ABCDEG" for octave in (3, 5)]
 CUT_S = 1.7
 """Where in its recording the sound marked `cut` begins."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import shutil
 import tarfile
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from soundwhere.cli.main import main
+from soundwhere.cli.main import run
 from soundwhere.data.real_duet import RealDuet
 from soundwhere.data.rebuilding import build as building
 from soundwhere.data.rebuilding.build import build
@@ -100,12 +101,12 @@ def test_the_set_is_read_by_training_and_scoring(rebuilt, miniature) -> None:
             assert (scene.masks == was[k].masks).all()
             assert scene.kinds == was[k].kinds
     [video] = RealDuet(rebuilt).videos("val")
-    assert len(read_audio(video.video)) == pytest.approx(4 * 22_050, abs=1_100)
+    assert len(read_audio(video.path)) == pytest.approx(4 * 22_050, abs=1_100)
 
 
 def test_a_subset_of_sources_keeps_the_classes_it_can(miniature, tmp_path, capsys) -> None:
     arguments = ["--voc", str(miniature.folder("voc")), "--esc50", str(miniature.folder("esc50")), "--out"]
-    code = main(["benchmark", "build", str(miniature.lists), *arguments, str(tmp_path / "set")])
+    code = run(["benchmark", "build", str(miniature.lists), *arguments, str(tmp_path / "set")])
     told = capsys.readouterr()
     assert code == 0
     assert "mini-duet: rebuilt in part" in told.out
@@ -116,7 +117,7 @@ def test_a_subset_of_sources_keeps_the_classes_it_can(miniature, tmp_path, capsy
     assert len(rows(tmp_path / "set" / "clips.csv")) == 5  # the dog of the train split barks in UrbanSound8K
     assert len(rows(tmp_path / "set" / "duets_val.csv")) == 1
     assert not (tmp_path / "set" / "trios_val.csv").exists()
-    assert main(["benchmark", "build", str(miniature.lists), "--strict", *arguments, str(tmp_path / "set")]) == 1
+    assert run(["benchmark", "build", str(miniature.lists), "--strict", *arguments, str(tmp_path / "set")]) == 1
 
 
 def test_a_second_run_keeps_what_is_there_and_adds_what_is_given(miniature, tmp_path) -> None:
@@ -234,8 +235,7 @@ def test_a_wrong_folder_is_told_what_to_give(own, tmp_path, given, said, remedy)
 
 def test_without_sources_it_says_where_to_get_them(miniature, tmp_path) -> None:
     with pytest.raises(ConfigError) as caught:
-        rebuild_with_nothing = build(read_lists(str(miniature.lists)), {}, tmp_path / "set")
-        assert rebuild_with_nothing
+        build(read_lists(str(miniature.lists)), {}, tmp_path / "set")
     assert all(option in caught.value.remedy for option in ("--voc", "--esc50", "--soundfont", "--videos"))
     with pytest.raises(DataError, match="No class of mini-duet has both photos and sounds") as caught_too:
         rebuild(miniature, tmp_path / "set", "voc")
@@ -253,9 +253,7 @@ def test_without_sources_it_says_where_to_get_them(miniature, tmp_path) -> None:
         ("images", "PASCAL VOC2012 2008_000001", "PASCAL VOC2012 ../../2008_000001"),
     ],
 )
-def test_lists_do_not_leave_their_folders(own, tmp_path, list_script, table, old, new) -> None:
-    import gzip
-
+def test_lists_do_not_leave_their_folders(own, tmp_path, table, old, new) -> None:
     path = own.lists / f"{table}.csv.gz"
     text = gzip.decompress(path.read_bytes()).decode()
     assert old in text

@@ -126,8 +126,10 @@ def _advice(source: Source, given: Path, needed: Mapping[Source, Sequence[str]])
     packed = [name for name in here if name.lower().endswith(ARCHIVES)]
     if packed:
         damage = _damage(given / packed[0])
-        return f"{packed[0]} in it is cut short or damaged ({damage}): download it again." if damage else _unpack(
-            given / packed[0]
+        return (
+            f"{packed[0]} in it is cut short or damaged ({damage}): download it again."
+            if damage
+            else _unpack(given / packed[0])
         )
     found = f"It holds {', '.join(here[:4])}{', ...' * (len(here) > 4)}." if here else "It is empty."
     return f"{found} Get {source.where}, and unpack it."

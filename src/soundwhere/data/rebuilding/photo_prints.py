@@ -33,7 +33,7 @@ def photo_print(image: Image) -> bytes:
 def photo_distance(one: bytes, other: bytes) -> float:
     """The share of bits in which two prints differ, 0 to 1.
 
-    >>> photo_distance(b"\\x00\\xff", b"\\x00\\x0f")
+    >>> photo_distance(bytes([0, 255]), bytes([0, 15]))
     0.25
     """
     bits = np.bitwise_count(np.frombuffer(one, np.uint8) ^ np.frombuffer(other, np.uint8))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +12,6 @@ from PIL import ImageOps
 from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.data.rebuilding.lists import print_of, whole_of
 from soundwhere.data.rebuilding.photo_prints import SAME_PHOTO, photo_distance, photo_print
-from soundwhere.data.rebuilding.sources import Source
 from soundwhere.errors import DataError, SoundwhereError
 from soundwhere.files import atomic_path, is_file
 from soundwhere.media.encoded import encode_jpeg
@@ -21,10 +19,12 @@ from soundwhere.media.image import read_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from soundwhere.data.rebuilding.folders import Folder
+    from soundwhere.data.rebuilding.sources import Source
     from soundwhere.data.table import Row
     from soundwhere.types import Image
 

@@ -6,7 +6,6 @@ import csv
 from collections import Counter
 from dataclasses import dataclass, field
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soundwhere import __version__
@@ -16,6 +15,7 @@ from soundwhere.files import write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from soundwhere.data.rebuilding.subset import Subset
     from soundwhere.data.table import Row

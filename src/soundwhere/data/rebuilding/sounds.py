@@ -62,8 +62,9 @@ def make_sound(row: Row, path: Path, source: Source, out: Path) -> tuple[float, 
     """
     recording, listed, length = read_audio(path), print_of(row), whole_of(row, "samples")
     if len(recording) < length - _SHORT:
+        has_s, needs_s = len(recording) / SAMPLE_RATE_HZ, length / SAMPLE_RATE_HZ
         raise DataError(
-            f"{path} is cut short: {len(recording) / SAMPLE_RATE_HZ:.2f} s, and {length / SAMPLE_RATE_HZ:.2f} s are needed.",
+            f"{path} is cut short: {has_s:.2f} s, and {needs_s:.2f} s are needed.",
             f"Unpack or download {source.title} again.",
         )
     start, distance = find(recording, listed)
