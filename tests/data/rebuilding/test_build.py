@@ -240,7 +240,7 @@ def test_without_sources_it_says_where_to_get_them(miniature, tmp_path) -> None:
     with pytest.raises(DataError, match="No class of mini-duet has both photos and sounds") as caught_too:
         rebuild(miniature, tmp_path / "set", "voc")
     assert "--esc50" in caught_too.value.remedy
-    with pytest.raises(ConfigError, match="neither real-duet nor wide-duet"):
+    with pytest.raises(ConfigError, match="nor a folder of lists"):
         read_lists("no-duet")
 
 

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections import defaultdict
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from soundwhere.data.rebuilding import photos, sounds, videos
@@ -105,7 +106,7 @@ class _Builder:
     def make_photos(self) -> None:
         """Make the photos and their masks."""
         for row in self._lists["images"]:
-            if self._kept("images", row["image"], lambda row=row: photos.is_made(row, self._out)):
+            if self._kept("images", row["image"], partial(photos.is_made, row, self._out)):
                 continue
             source, name = _origin(row, "image_source")
             path = self._locate(source, name, row["image"])
@@ -117,7 +118,7 @@ class _Builder:
     def make_sounds(self) -> None:
         """Make the sounds that are cut from one file."""
         for row in self._lists["audios"]:
-            if not row["print"] or self._kept("audios", row["audio"], lambda row=row: sounds.is_made(row, self._out)):
+            if not row["print"] or self._kept("audios", row["audio"], partial(sounds.is_made, row, self._out)):
                 continue
             source, name = _origin(row, "audio_source")
             path = self._locate(source, name, row["audio"])
@@ -130,7 +131,7 @@ class _Builder:
         """Make phrases of notes and of a soundfont, class by class."""
         synthesised: dict[str, list[Row]] = defaultdict(list)
         for row in self._lists["audios"]:
-            if row["print"] or self._kept("audios", row["audio"], lambda row=row: sounds.is_made(row, self._out)):
+            if row["print"] or self._kept("audios", row["audio"], partial(sounds.is_made, row, self._out)):
                 continue
             sources = phrase_sources(row["audio_source"])
             if SOUNDFONT in sources:
@@ -152,7 +153,7 @@ class _Builder:
     def make_videos(self) -> None:
         """Cut the videos."""
         for row in self._lists["videos"]:
-            if self._kept("videos", row["video"], lambda row=row: videos.is_made(row, self._out)):
+            if self._kept("videos", row["video"], partial(videos.is_made, row, self._out)):
                 continue
             path = self._videos.find(row) if self._videos else None
             if path:

@@ -85,7 +85,8 @@ def _levels(waveform: Waveform, hop: int) -> Levels:
 
 def _steps(levels: Levels) -> Levels:
     """Levels in steps below the loudest, 15, down to 0."""
-    return np.clip(np.rint(STEPS + (levels - levels.max()) / STEP_DB), 0, STEPS).astype(np.float32)
+    steps: Levels = np.clip(np.rint(STEPS + (levels - levels.max()) / STEP_DB), 0, STEPS).astype(np.float32)
+    return steps
 
 
 def unpacked(listed: bytes) -> Levels:
