@@ -39,6 +39,7 @@ from soundwhere.media.video import read_frames
 
 _SHORTEST = round(0.2 * SAMPLE_RATE_HZ)  # of a sound that is repeated
 _QUIET = 0.02  # of a sound's peak: more is no gap
+_RINGING = 600  # samples of a gap that the codec blurs, on either side
 _OPUS_HZ = 24_000
 
 
@@ -122,10 +123,10 @@ def body_samples(waveform: np.ndarray, prep: str) -> int:
     loud = np.abs(waveform) > _QUIET * np.abs(waveform).max()
     heard = np.concatenate([[0], np.cumsum(loud)])
     bodies = np.arange(_SHORTEST, length - GAP_SAMPLES - 2_000)
-    gaps = heard[bodies + GAP_SAMPLES - 100] - heard[bodies + 100] == 0
+    gaps = heard[bodies + GAP_SAMPLES - _RINGING] - heard[bodies + _RINGING] == 0
     scores = np.where(gaps, agreement[bodies + GAP_SAMPLES], -1.0)
     first = int(np.argmax(scores > 0.9 * scores.max()))  # two repeats agree with themselves, too
-    return int(bodies[first + np.argmax(scores[first : first + 200])])
+    return int(bodies[first + np.argmax(scores[first : first + 2 * _RINGING])])
 
 
 def check(folder: Path, sample: int) -> dict[str, object]:

@@ -28,7 +28,7 @@ LOWEST_HZ: Final = 100.0
 HIGHEST_HZ: Final = 7_000.0
 STEP_DB: Final = 3.0
 STEPS: Final = 15
-SAME_SOUND: Final = 2.5
+SAME_SOUND: Final = 1.8
 """Mean difference in dB up to which two sounds count as the same."""
 
 
