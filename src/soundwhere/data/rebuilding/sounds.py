@@ -91,5 +91,6 @@ def write_sound(row: Row, waveform: Waveform, out: Path, exact: bool) -> None:
     wanted = 10 ** (float(row["rms_db"]) / 20)
     if exact or abs(20 * np.log10(max(level, 1e-9) / wanted)) > _LEVEL_DB:
         waveform = scale_to_rms(waveform, wanted)
+        waveform = waveform / np.float32(max(1.0, float(np.abs(waveform).max())))  # rather too quiet than clipped
     with atomic_path(row.inside(row["audio"], out)) as temporary:
         temporary.write_bytes(encode_sound(waveform, SAMPLE_RATE_HZ, "ogg"))
