@@ -100,6 +100,7 @@ HOW: dict[str, Run | Elsewhere | Not] = {
     "soundwhere annotate masks/ --invite": Run(),
     "soundwhere annotate masks/ --segmenter": Elsewhere("tests/annotate/test_segmenters.py"),
     "soundwhere annotate": Elsewhere("tests/annotate/test_browser.py"),
+    "soundwhere benchmark build": Elsewhere("tests/data/rebuilding/test_build.py"),
     "soundwhere benchmark init masks/": Run("", (("--licence LICENCE.txt", ""),)),
     "soundwhere benchmark": Run(),
     "soundwhere prepare": Run(),

@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from soundwhere.cli.benchmark_build import Build, build
 from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError
 
 DESCRIPTION = """\
 Build a mask benchmark from boxes: init, propose, annotate (`soundwhere annotate`), export, verify, stats.
+Or build real-duet and wide-duet from the downloads of their sources: build.
 
 Examples:
   soundwhere benchmark init masks/ --manifest vggss.json --data clips/ --double 0.1 --licence LICENCE.txt
@@ -23,6 +25,7 @@ Examples:
   soundwhere benchmark verify masks-1.0/
   soundwhere benchmark stats masks-1.0/ --out figures/
   soundwhere benchmark load-test --annotators 10
+  soundwhere benchmark build real-duet --voc VOCdevkit/VOC2012 --esc50 ESC-50-master --out real-duet/
   soundwhere evaluate --benchmark vggsound-duet-mask --data clips/ --annotations masks-1.0/ \\
       --masks masks-1.0/masks/pkl --pairing masks-1.0/duets.csv --model runs/first
 """
@@ -129,6 +132,7 @@ Options = (
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Stats, tyro.conf.subcommand("stats")]
     | Annotated[LoadTest, tyro.conf.subcommand("load-test")]
+    | Annotated[Build, tyro.conf.subcommand("build")]
 )
 
 
@@ -137,7 +141,7 @@ def run(arguments: list[str]) -> int:
     options: Any = parse(Options, arguments, "benchmark", description=DESCRIPTION)  # type: ignore[arg-type]
     commands: dict[type, Any] = {
         Init: _init, Propose: _propose, ProposeScore: _propose_score, Export: _export, Verify: _verify,
-        Stats: _stats, LoadTest: _load_test,
+        Stats: _stats, LoadTest: _load_test, Build: build,
     }  # fmt: skip
     return int(commands[type(options)](options))
 

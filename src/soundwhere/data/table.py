@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
@@ -30,28 +32,33 @@ class Row:
         """Where the row stands, for errors."""
         return f"{self.table}, line {self.line}"
 
-    def file(self, value: str) -> Path:
-        """The file a value names, relative to the table's folder, which it may not leave."""
+    def inside(self, value: str, folder: Path) -> Path:
+        """The path a value names, relative to a folder, which it may not leave."""
         parts = PureWindowsPath(value)  # knows both kinds of slash
-        if not value or parts.anchor or ".." in parts.parts:
+        if not value or "\0" in value or parts.anchor or ".." in parts.parts:
             raise DataError(
                 f"{self.place}: {value!r} is outside the data set's folder.",
                 "Correct that line: paths are relative to the folder and stay inside it.",
             )
-        path = self.table.parent / value
+        return folder / value
+
+    def file(self, value: str) -> Path:
+        """The file a value names, relative to the table's folder, which it may not leave."""
+        path = self.inside(value, self.table.parent)
         if not is_file(path):
             raise DataError(f"{self.place}: {value} is missing.", "Copy the data set again, completely.")
         return path
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
-    """Read some columns of a CSV file with a header line; what other columns hold is not kept.
+    """Read some columns of a CSV file with a header line, also one packed by gzip (.gz); other columns are not kept.
 
     Raises:
         DataError: The file is missing, is not CSV, lacks a column or has no rows, or a row has too few or many cells.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        reads = gzip.open if path.suffix == ".gz" else open
+        with reads(path, "rt", encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             absent = [column for column in columns if column not in (reader.fieldnames or ())]
             if absent:
@@ -67,7 +74,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
                 rows.append(Row(path, reader.line_num, {column: cells[column] for column in columns}))
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.", "Give the folder of the whole data set with --root.") from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         raise DataError(f"{path} cannot be read as CSV: {error}.", "Copy the data set again.") from error
     if not rows:
         raise DataError(f"{path} has no rows.", "Copy the data set again.")

@@ -45,11 +45,11 @@ def decode_jpeg(data: bytes | memoryview) -> Image:
         raise MediaError(f"A picture is damaged ({error}).") from error
 
 
-def encode_sound(waveform: Waveform, rate_hz: int, form: SoundFormat) -> bytes:
-    """A waveform (N,) as a FLAC file (16 bits) or an Opus file (64 kbit/s), clipped at full scale."""
+def encode_sound(waveform: Waveform, rate_hz: int, form: SoundFormat | Literal["ogg"]) -> bytes:
+    """A waveform (N,) as FLAC (16 bits; in an Ogg file for `ogg`) or Opus (64 kbit/s), clipped at full scale."""
     samples = np.clip(np.rint(waveform * np.float32(_FULL_SCALE)), -_FULL_SCALE, _FULL_SCALE - 1).astype(np.int16)
     file = BytesIO()
-    codec, container_format = ("flac", "flac") if form == "flac" else ("libopus", "ogg")
+    codec, container_format = "libopus" if form == "opus" else "flac", "flac" if form == "flac" else "ogg"
     # bitexact: no version, no time, no random serial number
     options = {"fflags": "+bitexact"}
     with av.open(file, "w", format=container_format, options=options) as container:
