@@ -118,7 +118,7 @@ class Run:
             f"--nnodes 2 --nproc-per-node 1 --rdzv-backend c10d --rdzv-id run --max-restarts 3 "
             f"--rdzv-endpoint {self.hosts[0].address}:{self.port} --rdzv-conf is_host={1 - number},timeout=120 "
             f"--local-addr {host.address}"
-        )
+        ).split()
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",

@@ -45,7 +45,7 @@ def refusals(path: Path, texts: Iterable[str], look: Callable[[], object]) -> in
     """How many versions of a file are refused, each with a message that can be printed."""
     messages = []
     for text in texts:
-        path.unlink()  # to write over a file waits for the disk
+        path.unlink(missing_ok=True)  # to write over a file waits for the disk
         path.write_text(text, encoding="utf-8")
         try:
             look()
