@@ -169,9 +169,14 @@ def test_cancelling_leaves_no_traceback_in_the_log(films: Path, tmp_path: Path, 
         address = server.stdout.readline().split()[0]
         with httpx.Client(base_url=address) as client:
             clip = next(each["id"] for each in client.get("/api/clips").json() if each["name"] == "long.mp4")
-            for stage in ("localising", "writing", ""):  # at different moments of a job
+            for stage, done in (("localising", 0), ("localising", 1), ("", 0)):  # at different moments of a job
                 number = client.post("/api/jobs", json={"clip": clip, "fps": 0.1}).json()["id"]
-                until(lambda n=number, s=stage: client.get(f"/api/jobs/{n}").json()["stage"] == s)
+
+                def reached(number: int = number, least: tuple[str, int] = (stage, done)) -> bool:
+                    job = client.get(f"/api/jobs/{number}").json()
+                    return job["stage"] == least[0] and job["done"] >= least[1]
+
+                until(reached)
                 client.post(f"/api/jobs/{number}/cancel")
                 until(lambda n=number: client.get(f"/api/jobs/{n}").json()["state"] == "cancelled")
         server.terminate()

@@ -73,14 +73,14 @@ def heat_layer(heatmaps: NDArray[np.floating], colours: Sequence[Colour] | None 
     """The heat of all sources as one layer to lay over a picture.
 
     Args:
-        heatmaps: One map per source, at least one, shape (K, h, w), in [0, 1] (clipped; NaN is cold).
+        heatmaps: One map per source, shape (K, h, w), in [0, 1] (clipped; NaN is cold).
         colours: One RGB colour per source; by default `SOURCE_COLOURS` in turn.
 
     Returns:
         Mixed colours and opacity, RGBA, shape (h, w, 4).
     """
     palette = [source_colour(k)[1] for k in range(len(heatmaps))] if colours is None else list(colours)
-    paint = np.array([palette[k % len(palette)] for k in range(len(heatmaps))], np.float32)
+    paint = np.array([palette[k % len(palette)] for k in range(len(heatmaps))], np.float32).reshape(-1, 3)
     heat = np.minimum(np.fmax(heatmaps, 0), 1).astype(np.float32)
     layer = np.empty((*heat.shape[1:], 4), np.uint8)
     layer[..., 3] = np.rint(np.minimum(heat.sum(0), 1) * np.float32(255 * _OPACITY))
