@@ -150,14 +150,14 @@ def fits(footage: Footage, fps: float) -> bool:
 class Drawing:
     """An overlay that is written while its clip is being localised; whole at the end of the `with` block, or not there.
 
+        with Drawing(footage, path, counted) as drawing:
+            for answer in answers_to(drawing.frames(fps)):
+                drawing.add(answer)
+
     Args:
         footage: The clip.
         path: The mp4 file.
         counted: See `HeatSoFar`.
-
-        with Drawing(footage, path, counted) as drawing:
-            for answer in answers_to(drawing.frames(fps)):
-                drawing.add(answer)
     """
 
     batch: Final = 2  # analysed frames that go through the network together, while frames of the overlay wait for them
