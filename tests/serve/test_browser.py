@@ -200,7 +200,7 @@ def test_files_chosen_together_photo_and_sound_and_settings(page: Page, movie: P
     page.reload()
     expect(page.get_by_label("Name of source 1")).to_have_value("alarm clock")
     page.keyboard.press("Escape")
-    card(page, "broken.mp4").get_by_role("button", name="Try broken.mp4 again").click()
+    card(page, "broken.mp4").get_by_role("button", name="Try again: broken.mp4").click()
     expect(card(page, "broken.mp4")).to_have_class(re.compile("waiting|working|failed"))
 
 

@@ -156,7 +156,7 @@
       button.title = label;
       button.onclick = function () { end(now); };
       retry.hidden = !over(now);
-      retry.setAttribute("aria-label", "Try " + now.name + " again");
+      retry.setAttribute("aria-label", "Try again: " + now.name);
       retry.onclick = function () { again(now); };
       fill(rail, bar, now);
     };
