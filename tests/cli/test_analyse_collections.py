@@ -57,6 +57,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_folds_are_trained_scored_and_found_again(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("soundwhere.methods.scav.strength.STEPS", 10)  # of the head that knows shapes
     command = [
         *("analyse", "collections", "--data", str(root), "--config", str(root / "recipe.toml"), "--device", "cpu"),
         *("--cache", str(tmp_path / "cache"), "--steps-one", "1", "--steps-two", "1", "--limit", "4"),

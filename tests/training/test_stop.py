@@ -68,6 +68,7 @@ def test_requests_are_noted_until_the_end_and_ctrl_c_ends_at_once() -> None:
                 assert stop.came()
 
     before = signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(RuntimeError("as before")))
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have us ignore
     try:
         with pytest.raises(KeyboardInterrupt) as caught:
             asked(signal.SIGTERM, signal.SIGTERM, signal.SIGTERM)  # as Slurm, srun and torchrun do
@@ -79,6 +80,7 @@ def test_requests_are_noted_until_the_end_and_ctrl_c_ends_at_once() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, heard)
 
 
 def test_a_checkpoint_that_only_one_machine_sees_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

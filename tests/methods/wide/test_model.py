@@ -223,7 +223,8 @@ def test_sounds_of_any_length_are_heard(model: WideSCAV, samples: int) -> None:
     assert found.similarity.isfinite().all()
 
 
-def test_both_stages_train_and_resume(own_root: Path, tmp_path: Path) -> None:
+def test_both_stages_train_and_resume(own_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soundwhere.methods.scav.strength.STEPS", 10)  # of the head that knows shapes
     method = replace(SMALL, frame_px=64, steps_one=2, steps_two=2, batch_size=4, batch_size_two=2)
     data = DataConfig(source="real-duet", root=own_root, cache=tmp_path / "cache", silent=1)
     config = Config(method, data, TrainConfig(device="cpu", checkpoint_every_s=0, log_every=1))
