@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -61,3 +63,26 @@ def test_people_and_siblings_ask_for_less(monkeypatch: pytest.MonkeyPatch) -> No
     cores.settle(1)  # nothing to settle, and nothing is loaded
     assert "torch" not in sys.modules
     assert cores.torch_threads() == 3
+
+
+_FAULTS = """
+import resource
+import numpy as np
+from soundwhere import cores
+{keep}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    np.ones(64 << 20, np.uint8)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+def test_freed_memory_is_used_again() -> None:
+    """The system hands out pages once, not anew for every array."""
+
+    def faults(keep: str) -> int:
+        script = _FAULTS.format(keep=keep)
+        return int(subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout)
+
+    assert faults("cores.keep_memory()") < faults("") / 2

@@ -1,10 +1,12 @@
-"""How many processors this process may use, so that it takes no more threads than that: more only wait for each other.
+"""How much of the machine this process takes: no more threads than it may use, and memory that it keeps for itself.
 
-torch counts those of the machine, whatever a container, a job or `taskset` allows.
+More threads only wait for each other; torch counts those of the machine, whatever a container, a job or `taskset`
+allows.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import sys
@@ -12,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _QUOTAS = ("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+# glibc's names for what `mallopt` sets
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 _limit: int | None = None
 
 
@@ -44,6 +48,19 @@ def settle(count: int | None = None) -> None:
 def wait_politely() -> None:
     """Let torch's threads sleep while they wait, if it is yet to be loaded: else they keep processors from others."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def keep_memory() -> None:
+    """Use freed memory again instead of giving it back, where the C library is glibc; nothing happens elsewhere.
+
+    Otherwise every large tensor is new memory, whose pages the system clears first. For a process that computes and
+    ends; one that waits for visitors should give memory back.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+        mallopt(_M_TOP_PAD, 1 << 28)
 
 
 def torch_threads() -> int:

@@ -39,6 +39,7 @@ COMMANDS = {
     "doctor": "print versions, devices, weights, and what to do about what is missing",
 }
 
+_COMPUTING = frozenset({"train", "evaluate", "analyse", "reproduce"})  # until they end, with the machine for themselves
 HELP = f"""\
 soundwhere {__version__}: where in the picture does each sound come from?
 
@@ -81,6 +82,8 @@ def run(arguments: list[str]) -> int:
         name, rest = _command(arguments)
         if name != "train":  # which has the machine for itself
             cores.wait_politely()
+        if name in _COMPUTING:
+            cores.keep_memory()
         code = importlib.import_module(f"soundwhere.cli.{name}").run(rest)
         sys.stdout.flush()
         return int(code)
