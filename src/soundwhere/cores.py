@@ -47,7 +47,7 @@ def wait_politely() -> None:
     To be called before either is loaded.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its products are small; waiting for them took a second of a clip
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its products are small
 
 
 def torch_threads() -> int:
