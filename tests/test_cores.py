@@ -61,3 +61,14 @@ def test_people_and_siblings_ask_for_less(monkeypatch: pytest.MonkeyPatch) -> No
     cores.settle(1)  # nothing to settle, and nothing is loaded
     assert "torch" not in sys.modules
     assert cores.torch_threads() == 3
+
+
+def test_waiting_threads_leave_processors_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    cores.wait_politely()
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "3"  # who has said something is not overruled
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    cores.wait_politely()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
