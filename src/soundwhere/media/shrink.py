@@ -72,7 +72,7 @@ class Undeveloped:
 
 def _pixels(plane: VideoPlane) -> NDArray[np.uint8]:
     """The memory of a plane without the margin of its lines, shape (H, W)."""
-    return np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width]
+    return np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width]
 
 
 _APART: Final = ("yuv420p", "yuvj420p")
