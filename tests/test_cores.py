@@ -86,3 +86,14 @@ def test_freed_memory_is_used_again() -> None:
         return int(subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout)
 
     assert faults("cores.keep_memory()") < faults("") / 2
+
+
+def test_waiting_threads_leave_processors_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    cores.wait_politely()
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "3"  # who has said something is not overruled
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    cores.wait_politely()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"

@@ -46,8 +46,12 @@ def settle(count: int | None = None) -> None:
 
 
 def wait_politely() -> None:
-    """Let torch's threads sleep while they wait, if it is yet to be loaded: else they keep processors from others."""
+    """Let torch's threads sleep while they wait, and numpy have none of its own: else they keep processors from others.
+
+    To be called before either is loaded.
+    """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its products are small
 
 
 def keep_memory() -> None:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from soundwhere.cli.batch import ClipRunner, Task
 from soundwhere.cli.main import run
+from soundwhere.errors import MediaError
 from soundwhere.inference import writers
 from soundwhere.media.writer import VideoWriter
 
@@ -69,6 +71,15 @@ def test_bad_input(kind: str, words: str, give: Give, folder: Path, model_path: 
     assert len(remedy) > 10
     assert captured.out == ""
     assert everything(folder) == before
+
+
+@pytest.mark.parametrize(("kind", "early", "begun"), [("missing", True, 0), ("text", True, 1), ("text", False, 0)])
+def test_when_a_model_is_loaded(kind: str, early: bool, begun: int, give: Give, folder: Path) -> None:
+    loads: list[None] = []
+    runner = ClipRunner(lambda: loads.append(None), early=early)  # type: ignore[arg-type, func-returns-value]
+    with pytest.raises(MediaError):
+        runner.do(Task(give(kind), folder / "out", None, 0.0, None, ("json",), False))
+    assert len(loads) == begun
 
 
 @pytest.mark.parametrize(

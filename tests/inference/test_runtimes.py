@@ -16,7 +16,7 @@ from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
 from soundwhere.inference.export import ANSWERS, TOLERANCE, export_onnx
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.networks import Compiled, fold_norms, load_network
-from soundwhere.inference.runtimes import load
+from soundwhere.inference.runtimes import load, opens_aside
 from soundwhere.methods.files import write_model
 from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV
@@ -196,3 +196,14 @@ def test_files_that_are_no_models(tmp_path: Path, exported: Path, monkeypatch: p
 def test_doctor_looks_into_exported_models(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", str(exported)]) == 0
     assert capsys.readouterr().out.startswith(f"{exported}: scav-tiny, ")
+
+
+def test_which_models_are_opened_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soundwhere.inference.runtimes._maybe_gpu", lambda: True)
+    assert opens_aside("scav-tiny", None, "cpu")
+    assert opens_aside("scav-tiny", "onnx", "auto")
+    assert not opens_aside("scav-tiny", None, "auto")  # torch may have a card to compute on
+    assert not opens_aside("scav-tiny", "torch", "cpu")
+    assert not opens_aside("scav-r18", None, "cpu")  # does not ship
+    monkeypatch.setattr("soundwhere.inference.runtimes._maybe_gpu", lambda: False)
+    assert opens_aside("scav-tiny", None, "auto")

@@ -31,6 +31,15 @@ def test_pictures_are_resized_as_everywhere_else(size: tuple[int, int]) -> None:
             assert off.mean() < 0.2
 
 
+@pytest.mark.parametrize("form", ["yuv420p", "yuvj420p", "nv12", "yuv422p10le", "yuv444p", "gray"])
+@pytest.mark.parametrize("shown", [(480, 320), (640, 320)])  # of square pixels, and of wide ones
+def test_colours_of_every_kind_of_frame(form: str, shown: tuple[int, int]) -> None:
+    picture = World(seed=0, size=(320, 480)).scene(0).image
+    frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=form)
+    expected = resize(frame.reformat(*shown, "rgb24").to_ndarray(), (128, 192)).astype(int)
+    assert np.abs(Undeveloped(frame, shown).at((128, 192)) - expected)[4:-4, 4:-4].max() <= 1
+
+
 def test_frames_of_a_video_in_several_threads(clip_path: Path) -> None:
     frames = list(stream_undeveloped(clip_path, 5.0, 0.0, 1.0))
     with ThreadPoolExecutor(3) as pool:

@@ -9,7 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,8 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
     from soundwhere.bench import localising as bench
     from soundwhere.inference.export import TOLERANCE
     from soundwhere.inference.footage import Footage
+    from soundwhere.inference.graphs import has_graphs
     from soundwhere.inference.localiser import Localiser
-    from soundwhere.inference.networks import load_network
     from soundwhere.inference.writers import localise_into, write_formats
 
     model = _model(name)
@@ -48,9 +48,11 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
         footage = Footage.open(clip)
         files = _files(model, Path(folder))
         localisers = {
-            runtime: Localiser(file, "cpu", fps, _HOP_S, smooth=False, runtime=runtime)
+            runtime: Localiser(file, "cpu", fps, _HOP_S, smooth=False, runtime=cast("Runtime", runtime))
             for runtime, file in files.items()
         }
+        if has_graphs(name):  # what `soundwhere clip.mp4` does
+            localisers["built in"] = Localiser(name, "cpu", fps, _HOP_S, smooth=False)
         peak = bench.peak_flop_per_s()
         print(f"{name}: {footage.describe()}, {fps:g} frames a second analysed, {torch.get_num_threads()} threads")
         columns = {"seconds": 9, "frames/s": 10, "x plain": 9, "single forward": 16, "same maps": 12, "median off": 12}
@@ -61,12 +63,10 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
                 f"{runtime:<12}{passed_s:>9.2f}{len(maps) / passed_s:>10.1f}{times_s['plain loop'] / passed_s:>9.1f}"
             )
             if runtime in localisers:
-                localiser = localisers[runtime]
-                alone = load_network(files[runtime], runtime, torch.device("cpu"))  # with all threads for one frame
-                single = 1 / bench.single_forward_s(alone, model)
-                off = bench.differences(localiser, footage, maps)
+                speed += f"{_single_forward(model, files.get(runtime), runtime):>16}"
+                off = bench.differences(localisers[runtime], footage, maps)
                 same = f"{int((off < TOLERANCE).sum())}/{len(off)}"
-                speed += f"{single:>11.1f} fr/s{same:>12}{float(off.median()):>11.1e}"
+                speed += f"{same:>12}{float(off.median()):>11.1e}"
             print(speed)
         runtime = min(localisers, key=times_s.__getitem__)
         localiser = localisers[runtime]
@@ -85,8 +85,20 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
         print(f"\nlocalised and overlay written in {passed_s:.1f} s: {length_s / passed_s:.2f} times real time")
 
 
+def _single_forward(model: Network, file: Path | None, runtime: str) -> str:
+    """How fast one frame at a time goes, with all threads for it; of a file that can be run as a whole."""
+    import torch
+
+    from soundwhere.bench.localising import single_forward_s
+    from soundwhere.inference.networks import load_network
+
+    if file is None:
+        return "-"
+    return f"{1 / single_forward_s(load_network(file, runtime, torch.device('cpu')), model):.1f} fr/s"
+
+
 def _take_turns(
-    model: Network, localisers: dict[Runtime, Localiser], footage: Footage, fps: float
+    model: Network, localisers: dict[str, Localiser], footage: Footage, fps: float
 ) -> tuple[Tensor, dict[str, float]]:
     """Run the plain loop and every runtime in turns; the loop's maps, and the fastest of each one's times."""
     from soundwhere.bench import localising as bench
@@ -119,12 +131,12 @@ def _model(name: str) -> Network:
     return build(named_config(name)).eval()
 
 
-def _files(model: Network, folder: Path) -> dict[Runtime, Path]:
+def _files(model: Network, folder: Path) -> dict[str, Path]:
     """The model as a file for each runtime that is installed."""
     from soundwhere.inference.export import export_onnx
     from soundwhere.methods.files import write_model
 
-    found: dict[Runtime, Path] = {"torch": folder / "model.safetensors"}
+    found: dict[str, Path] = {"torch": folder / "model.safetensors"}
     write_model(found["torch"], model)
     if not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
         _say("onnx and openvino are left out: pip install 'soundwhere[export,openvino]'")

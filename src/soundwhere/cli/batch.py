@@ -79,10 +79,12 @@ class ClipRunner:
     Attributes:
         load: Makes the localiser.
         talk: Say how it goes and what was found, with a bar for each clip.
+        early: Load it when there is a first clip, readable or not: nobody waits for a model that is opened aside.
     """
 
     load: Callable[[], Localiser]
     talk: bool = True
+    early: bool = False
     _localiser: Localiser | None = field(default=None, init=False)
 
     def do(self, task: Task) -> Outcome:
@@ -92,14 +94,14 @@ class ClipRunner:
             SoundwhereError: The clip cannot be read, the model cannot be loaded, or the result cannot be written.
         """
         began = time.monotonic()
-        footage = _look(task)
+        footage = self._look(task)
         return self._localise(task, footage, self._loaded(), began)
 
     def attempt(self, task: Task) -> Outcome:
         """As `do`, but what goes wrong with the clip becomes its outcome; without a model there is none."""
         began = time.monotonic()
         try:
-            footage = _look(task)
+            footage = self._look(task)
         except Exception as error:
             return failed(task.clip, error)
         localiser = self._loaded()
@@ -107,6 +109,16 @@ class ClipRunner:
             return self._localise(task, footage, localiser, began)
         except Exception as error:
             return failed(task.clip, error)
+
+    def _look(self, task: Task) -> Footage:
+        if self.early:
+            from soundwhere.media.container import check_file
+
+            check_file(task.clip)
+            self._loaded()
+        from soundwhere.inference.footage import Footage
+
+        return Footage.open(task.clip, task.audio, task.start_s, task.end_s)
 
     def _loaded(self) -> Localiser:
         if self._localiser is None:
@@ -132,12 +144,6 @@ class ClipRunner:
             print_written(task.folder, [task.folder / file for file in files])
         places = tuple(result.where(source) for source in range(result.sources))
         return Outcome(str(task.clip), "localised", str(task.folder), "", places, time.monotonic() - began)
-
-
-def _look(task: Task) -> Footage:
-    from soundwhere.inference.footage import Footage
-
-    return Footage.open(task.clip, task.audio, task.start_s, task.end_s)
 
 
 def print_summary(outcomes: Sequence[Outcome]) -> None:

@@ -134,7 +134,7 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
     """Do the tasks, here or in several processes."""
     load = partial(_load, options)
     if alone:  # a defect may then show its traceback
-        yield from map(ClipRunner(load).do, tasks)
+        yield from map(ClipRunner(load, early=_opens_aside(options)).do, tasks)
     elif (options.on == "local" and (options.workers or 1) == 1) or len(tasks) <= 1:
         yield from map(ClipRunner(load).attempt, tasks)
     else:
@@ -173,6 +173,13 @@ def _tell(outcome: Outcome, outcomes: list[Outcome], alone: bool) -> None:
         print(f"{clip}  skipped: {words}")
     elif outcome.state == "failed" and not alone:
         say(f"soundwhere: {words}")
+
+
+def _opens_aside(options: Options) -> bool:
+    from soundwhere.inference.runtimes import opens_aside
+    from soundwhere.methods.files import DEFAULT
+
+    return opens_aside(options.model or DEFAULT, options.runtime, options.device)
 
 
 def _load(options: Options) -> Localiser:

@@ -160,7 +160,7 @@ class Drawing:
         counted: See `HeatSoFar`.
     """
 
-    batch: Final = 2  # analysed frames that go through the network together, while frames of the overlay wait for them
+    batch: Final = 1  # analysed frames that go through the network together, while frames of the overlay wait for them
 
     def __init__(self, footage: Footage, path: Path, counted: bool) -> None:
         self._footage, self._path = footage, path

@@ -95,23 +95,33 @@ def load(
     """
     if runtime is not None and runtime not in get_args(Runtime):
         raise ConfigError(f"There is no runtime {runtime!r}.", f"Choose one of: {', '.join(get_args(Runtime))}.")
-    if runtime == "onnx" or (runtime is None and (device == "cpu" or (device == "auto" and not _maybe_gpu()))):
-        from soundwhere.inference.graphs import Graphs, has_graphs
+    if isinstance(model, str) and opens_aside(model, runtime, device):
+        from soundwhere.inference.graphs import Graphs
 
-        if isinstance(model, str) and has_graphs(model):
-            if device not in ("auto", "cpu"):
-                _check_device(device)
-            graphs = Graphs(model, workers)
-            if sources is None or sources <= graphs.sources:
-                return graphs
-            if runtime is not None:
-                raise ConfigError(
-                    f"{model} gives at most {graphs.sources} sources in onnxruntime.", "Use --runtime torch for more."
-                )
+        if device not in ("auto", "cpu"):
+            _check_device(device)
+        graphs = Graphs(model, workers)
+        if sources is None or sources <= graphs.sources:
+            return graphs
+        if runtime is not None:
+            raise ConfigError(
+                f"{model} gives at most {graphs.sources} sources in onnxruntime.", "Use --runtime torch for more."
+            )
     from soundwhere.distributed import initialise
     from soundwhere.inference.networks import InTorch, load_network
 
     return InTorch(load_network(model, runtime, initialise(device), workers))
+
+
+def opens_aside(model: str | Path, runtime: str | None, device: str) -> bool:
+    """Whether `load` returns at once, because the model is opened in threads of its own: see `Graphs`."""
+    if runtime is None and (device == "cpu" or (device == "auto" and not _maybe_gpu())):
+        runtime = "onnx"
+    if runtime != "onnx":
+        return False
+    from soundwhere.inference.graphs import has_graphs
+
+    return has_graphs(str(model))
 
 
 def _check_device(device: str) -> None:
