@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError
 from soundwhere.preparation.recipe import Recipe
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import FLAG, named, parse
 
 if TYPE_CHECKING:
     from soundwhere.preparation.estimate import Estimate
