@@ -75,7 +75,6 @@ def run(arguments: list[str]) -> int:
     left = (
         f"{sum(count for state, count in states if state in OPEN)} of {sum(count for _, count in states)} frames to do"
     )
-
     ready = announce(f"{left}, segmenter {segmenter.name}; Ctrl-C stops", options.host, options.browser)
     with suppress(KeyboardInterrupt):  # the server has stopped in good order by then
         serve(projects, segmenter, options.host, options.port, ready, options.public)

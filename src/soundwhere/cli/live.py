@@ -45,7 +45,6 @@ def run(arguments: list[str]) -> int:
     # complains now rather than when the model is loaded
     Settings(fps=options.fps, sources=options.localiser().get("sources"))
     key = "" if options.host in LOOPBACK else secrets.token_urlsafe(24)
-
     ready = announce("nothing is kept, Ctrl-C stops", options.host, options.browser)
     try:
         serve_live(lambda: Localiser(**options.localiser()), options.fps, options.host, options.port, key, ready)

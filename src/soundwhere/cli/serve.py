@@ -59,7 +59,6 @@ def run(arguments: list[str]) -> int:
     # complains now rather than with the first clip
     Settings(fps=options.fps, sources=options.localiser().get("sources"))
     key = "" if options.host in LOOPBACK else _key(options.work)
-
     ready = announce(f"results in {options.work}, Ctrl-C stops", options.host, options.browser)
     try:
         serve(
