@@ -16,7 +16,7 @@ ROOT = Path(soundwhere.__file__).parent
 FIRST = ("constants", "errors", "types", "config", "files", "cores", "distributed", "web")
 ROOMS = (
     *("media", "data", "losses", "models", "methods", "metrics", "training", "evaluation", "inference", "preparation"),
-    *("analysis", "reproduction", "annotate", "serve", "live", "bench", "cli"),
+    *("analysis", "reproduction", "annotate", "serve", "live", "bench", "terminal", "cli"),
 )
 PLACE = {**dict.fromkeys(FIRST, 0), **{room: number for number, room in enumerate(ROOMS, 1)}}
 
@@ -68,7 +68,11 @@ def test_rooms_import_only_rooms_before_them(path: Path) -> None:
     assert not wrong, f"{room} comes before {', '.join(sorted(wrong))}"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "cli").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("terminal", "cli")],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
 def test_commands_import_torch_only_when_they_run(path: Path) -> None:
     assert "torch" not in at_import(ast.parse(path.read_text(encoding="utf-8")))
 

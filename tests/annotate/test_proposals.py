@@ -12,9 +12,9 @@ from PIL import Image as Pillow
 
 from soundwhere.annotate.proposals import choose_photos, score_proposals, summarise
 from soundwhere.annotate.segmenter.protocol import Candidate, Embedding
-from soundwhere.cli import terminal
 from soundwhere.cli.main import run
 from soundwhere.errors import DataError
+from soundwhere.terminal import progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +105,7 @@ def test_the_command_prints_and_writes_the_figures(
 def test_propose_tells_how_long_it_takes_and_goes_on_where_it_was(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "PLAIN_EVERY_S", 0.0)
     broken = project.picture_path(project.store.frame(2))
     kept = broken.read_bytes()
     broken.write_bytes(b"no picture")

@@ -316,7 +316,7 @@ def test_scenes_are_read_once_and_scoring_is_said_before_it_begins(
     folder: Path, model_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = Reads(monkeypatch)
-    monkeypatch.setattr("soundwhere.cli.terminal.PLAIN_EVERY_S", 0.0)  # every half minute is too rare for a test
+    monkeypatch.setattr("soundwhere.terminal.progress.PLAIN_EVERY_S", 0.0)  # every half minute is too rare for a test
     command = [*WORLD, "--count", "9", "--batch", "2", "--model", str(model_path), "--no-page"]
     assert run(command) == 0
     told = capsys.readouterr()

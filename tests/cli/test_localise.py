@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-
 from soundwhere.cli.batch import ClipRunner, Task
+
 from soundwhere.cli.main import run
 from soundwhere.errors import MediaError
 from soundwhere.inference import writers

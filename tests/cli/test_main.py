@@ -8,15 +8,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import tyro
 
 from soundwhere import __version__
-from soundwhere.cli import analyse, bench, main
-from soundwhere.cli.options import parse as options_of
+from soundwhere.cli import analyse, bench, benchmark, main
 from soundwhere.errors import ConfigError
 from soundwhere.methods.scav.config import SCAVConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 HELP = """
 import sys
@@ -62,6 +65,17 @@ def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"  {name} " in out for name in main.COMMANDS)
 
 
+def test_the_room_holds_commands_and_nothing_else() -> None:
+    room = Path(main.__file__).parent
+    files = {path.stem for path in room.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert files == {"__init__", "main", *main.COMMANDS}
+    for name, inner in {"analyse": analyse.ANALYSES, "benchmark": benchmark.COMMANDS}.items():
+        assert {path.stem for path in (room / name).glob("*.py")} == {
+            "__init__",
+            *(each.replace("-", "_") for each in inner),
+        }
+
+
 MODULES = {name: importlib.import_module(f"soundwhere.cli.{name}") for name in main.COMMANDS}
 
 
@@ -70,12 +84,13 @@ def test_examples_make_sense(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     """Every example of a command's help, without the words that explain it, is parsed; nothing is run."""
     parsed = []
 
+    read = tyro.cli
+
     def stop(*arguments: Any, **options: Any) -> None:
-        parsed.append(options_of(*arguments, **options))
+        parsed.append(read(*arguments, **options))
         raise KeyboardInterrupt
 
-    for module in MODULES.values():
-        monkeypatch.setattr(module, "parse", stop)
+    monkeypatch.setattr(tyro, "cli", stop)
     monkeypatch.setattr("soundwhere.methods.files.read_facts", lambda _: (SCAVConfig(), {}))  # for `train --from`
     monkeypatch.chdir(Path(__file__).parents[2])  # where configs/ is
     examples = re.sub(r"\\\n +", "", MODULES[name].DESCRIPTION.partition("Examples:\n")[2]).splitlines()
@@ -105,15 +120,15 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("names", "words"),
     [
-        (analyse.Options, main.COMMANDS["analyse"]),
-        (analyse.Options, analyse.DESCRIPTION),
-        (bench.Options, bench.DESCRIPTION),
+        (analyse.ANALYSES, main.COMMANDS["analyse"]),
+        (analyse.ANALYSES, analyse.DESCRIPTION),
+        (benchmark.COMMANDS, benchmark.DESCRIPTION),
+        (bench.MEASUREMENTS, bench.DESCRIPTION),
     ],
 )
-def test_subcommands_are_told(options: Any, words: str) -> None:
-    names = [get_args(option)[1].name for option in get_args(options)]
+def test_subcommands_are_told(names: Collection[str], words: str) -> None:
     assert len(names) > 4
     assert [name for name in names if not re.search(rf"\b{name}\b", words)] == []
 

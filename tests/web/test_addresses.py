@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from soundwhere.cli.terminal import print_links
 from soundwhere.errors import ConfigError
 from soundwhere.web.addresses import listen, own_addresses, page_addresses
 
@@ -50,15 +49,6 @@ def test_other_machines_are_told_an_address_of_this_one() -> None:
     found = own_addresses(socket.AF_INET)
     assert set(found) <= set(known)
     assert bool(found) == bool(known)
-
-
-def test_links_are_printed_for_here_and_for_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    print_links(["http://127.0.0.1:1/", "http://10.0.0.2:1/"], "Ctrl-C stops", "0.0.0.0")
-    assert capsys.readouterr().out == "http://127.0.0.1:1/  Ctrl-C stops\nhttp://10.0.0.2:1/  from other machines\n"
-    print_links(["http://127.0.0.1:1/"], "Ctrl-C stops", "0.0.0.0")
-    assert "no address that others could open" in capsys.readouterr().out
-    print_links(["http://127.0.0.1:1/"], "Ctrl-C stops", "127.0.0.1")
-    assert capsys.readouterr().out == "http://127.0.0.1:1/  Ctrl-C stops\n"
 
 
 @pytest.mark.parametrize(

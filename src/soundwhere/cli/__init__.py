@@ -1,1 +1,1 @@
-"""The `soundwhere` command: one file per sub-command. torch is imported inside commands, never for --help."""
+"""The `soundwhere` command: one file or folder per sub-command. torch is imported inside commands, never for --help."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from soundwhere.annotate.people import Role
-from soundwhere.cli.options import FLAG, named, parse
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.options import FLAG, named, parse
 
 if TYPE_CHECKING:
     from soundwhere.annotate.project import Project
@@ -57,8 +57,7 @@ def run(arguments: list[str]) -> int:
     """Serve until Ctrl-C."""
     options = parse(Options, arguments, "annotate", description=DESCRIPTION)
     from soundwhere.annotate.project import Project
-    from soundwhere.cli.terminal import print_links
-    from soundwhere.web.addresses import open_later
+    from soundwhere.terminal.messages import announce
 
     if not options.project:
         raise ConfigError("No project is given.", "Make one with: soundwhere benchmark init")
@@ -76,12 +75,7 @@ def run(arguments: list[str]) -> int:
     left = (
         f"{sum(count for state, count in states if state in OPEN)} of {sum(count for _, count in states)} frames to do"
     )
-
-    def ready(links: list[str]) -> None:
-        print_links(links, f"{left}, segmenter {segmenter.name}; Ctrl-C stops", options.host)
-        if options.browser:
-            open_later(links[0])
-
+    ready = announce(f"{left}, segmenter {segmenter.name}; Ctrl-C stops", options.host, options.browser)
     with suppress(KeyboardInterrupt):  # the server has stopped in good order by then
         serve(projects, segmenter, options.host, options.port, ready, options.public)
     return 0

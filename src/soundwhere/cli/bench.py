@@ -9,9 +9,9 @@ from typing import Annotated
 
 import tyro
 
-from soundwhere.cli.options import named, parse
 from soundwhere.errors import ConfigError
 from soundwhere.methods.files import DEFAULT
+from soundwhere.terminal.options import Nested, named, parse_nested
 
 DESCRIPTION = """\
 Measure something on this machine.
@@ -163,59 +163,31 @@ class Scale:
     """The page whose marked blocks are filled."""
 
 
-Options = (
-    Annotated[Metrics, tyro.conf.subcommand("metrics")]
-    | Annotated[Localise, tyro.conf.subcommand("localise")]
-    | Annotated[Command, tyro.conf.subcommand("command")]
-    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-    | Annotated[Seam, tyro.conf.subcommand("seam")]
-    | Annotated[Sources, tyro.conf.subcommand("sources")]
-    | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Prepare, tyro.conf.subcommand("prepare")]
-    | Annotated[Feed, tyro.conf.subcommand("feed")]
-    | Annotated[Scale, tyro.conf.subcommand("scale")]
-)
+def _metrics(options: Metrics) -> None:
+    from soundwhere.bench.scoring import bench_metrics
+
+    result = bench_metrics(options.pairs)
+    print(f"{result.pairs} pairs: ours {result.ours_s:.1f} s, per-sample loop {result.loop_s:.1f} s")
+    print(f"{result.ratio:.1f} times faster; largest difference of a figure {result.largest_difference:.1e}")
 
 
-def run(arguments: list[str]) -> int:
-    """Run the command."""
-    options: Metrics | Localise | Command | Evaluate | Seam | Sources | Train | Prepare | Feed | Scale
-    options = parse(Options, arguments, "bench", description=DESCRIPTION)  # type: ignore[arg-type]
-    if isinstance(options, Metrics):
-        from soundwhere.bench.scoring import bench_metrics
+def _localise(options: Localise) -> None:
+    from soundwhere.bench.localise_report import bench_localise
 
-        result = bench_metrics(options.pairs)
-        print(f"{result.pairs} pairs: ours {result.ours_s:.1f} s, per-sample loop {result.loop_s:.1f} s")
-        print(f"{result.ratio:.1f} times faster; largest difference of a figure {result.largest_difference:.1e}")
-        return 0
-    if isinstance(options, Prepare):  # or Feed
-        _shards(options)
-    elif isinstance(options, Scale):
-        _scale(options)
-    elif isinstance(options, Train):
-        _train(options)
-    elif isinstance(options, Localise):
-        from soundwhere.bench.localise_report import bench_localise
+    if not 1 <= options.seconds <= _LONGEST_S:
+        raise ConfigError(f"--seconds is {options.seconds:g}.", f"Give between 1 and {_LONGEST_S}.")
+    bench_localise(options.clip, options.model, options.seconds, options.fps)
 
-        if not 1 <= options.seconds <= _LONGEST_S:
-            raise ConfigError(f"--seconds is {options.seconds:g}.", f"Give between 1 and {_LONGEST_S}.")
-        bench_localise(options.clip, options.model, options.seconds, options.fps)
-    elif isinstance(options, Command):
-        from soundwhere.bench.command import bench_command
 
-        if not 1 <= options.seconds <= _LONGEST_S or options.turns < 1:
-            raise ConfigError(f"--seconds is {options.seconds:g} and --turns {options.turns}.", "Give 1 or more.")
-        runtimes = {each: ["--model", options.model, "--runtime", each] for each in ("onnx", "torch")}
-        for version, environment in _versions(options.against).items():
-            print(version)
-            bench_command(options.clip, runtimes, options.seconds, options.turns, environment)
-    elif isinstance(options, Evaluate):
-        _evaluate(options)
-    elif isinstance(options, Sources):
-        _sources(options)
-    else:
-        _seam(options)
-    return 0
+def _command(options: Command) -> None:
+    from soundwhere.bench.command import bench_command
+
+    if not 1 <= options.seconds <= _LONGEST_S or options.turns < 1:
+        raise ConfigError(f"--seconds is {options.seconds:g} and --turns {options.turns}.", "Give 1 or more.")
+    runtimes = {each: ["--model", options.model, "--runtime", each] for each in ("onnx", "torch")}
+    for version, environment in _versions(options.against).items():
+        print(version)
+        bench_command(options.clip, runtimes, options.seconds, options.turns, environment)
 
 
 def _evaluate(options: Evaluate) -> None:
@@ -398,3 +370,24 @@ def _seam(options: Seam) -> None:
 def _require_scenes(count: int) -> None:
     if count < 1:
         raise ConfigError(f"--scenes is {count}.", "Give 1 or more.")
+
+
+MEASUREMENTS: Nested = {
+    "metrics": (Metrics, _metrics),
+    "localise": (Localise, _localise),
+    "command": (Command, _command),
+    "evaluate": (Evaluate, _evaluate),
+    "seam": (Seam, _seam),
+    "sources": (Sources, _sources),
+    "train": (Train, _train),
+    "prepare": (Prepare, _shards),
+    "feed": (Feed, _shards),
+    "scale": (Scale, _scale),
+}
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command."""
+    name, options = parse_nested(MEASUREMENTS, arguments, "bench", DESCRIPTION)
+    MEASUREMENTS[name][1](options)
+    return 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from soundwhere.cli.options import named, parse
+from soundwhere.terminal.options import named, parse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,6 @@ class Options:
 def run(arguments: list[str]) -> int:
     """Render, localise, write and compare."""
     options = parse(Options, arguments, "demo", description=DESCRIPTION)
-    from soundwhere.cli.terminal import Bar, print_sources, print_written, show_path
     from soundwhere.data.synthetic.movie import write_movie
     from soundwhere.data.synthetic.world import World
     from soundwhere.inference.folder import check_target, finished_folder, written_files
@@ -51,6 +50,9 @@ def run(arguments: list[str]) -> int:
     from soundwhere.inference.formats import DEFAULT_FORMATS
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.writers import localise_into, write_formats
+    from soundwhere.terminal.messages import print_written, show_path
+    from soundwhere.terminal.progress import Bar
+    from soundwhere.terminal.results import print_sources
 
     check_target(options.out, overwrite=True)
     localiser = Localiser(options.model or MODEL)

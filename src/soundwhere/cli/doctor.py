@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from soundwhere import __version__
-from soundwhere.cli.options import named, parse
+from soundwhere.terminal.options import named, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import FLAG, named, parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +140,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _evaluate(options: Options, preset: Preset, command: str, device: torch.device) -> None:
-    from soundwhere.cli.terminal import Bar, print_tables, print_written
     from soundwhere.distributed import is_main
     from soundwhere.evaluation.answerers import InputFreeAnswerer
     from soundwhere.evaluation.files import write_results, write_scene_scores, write_tables
@@ -150,6 +150,9 @@ def _evaluate(options: Options, preset: Preset, command: str, device: torch.devi
     from soundwhere.evaluation.summary import summarise_evaluation
     from soundwhere.evaluation.tables import evaluation_tables
     from soundwhere.evaluation.task import choose_scenes, constant_for, load_methods
+    from soundwhere.terminal.messages import print_written
+    from soundwhere.terminal.progress import Bar
+    from soundwhere.terminal.tables import print_tables
 
     page = options.page and _can_draw_page()
     out = _out(options)
@@ -305,10 +308,10 @@ def _real_pairs(
     options: Options, request: Request, methods: Sequence[Method], preset: Preset
 ) -> dict[Row, RowScores] | None:
     """What the models say of VGG-SS, whose pictures come with their own sounds: the positives of silent negatives."""
-    from soundwhere.cli.terminal import Bar
     from soundwhere.evaluation.network_answerer import NetworkAnswerer
     from soundwhere.evaluation.scoring import evaluate
     from soundwhere.evaluation.task import choose_scenes
+    from soundwhere.terminal.progress import Bar
 
     asked = [method.alone() for method in methods if isinstance(method, NetworkAnswerer)]
     if not asked or options.predictions is not None:

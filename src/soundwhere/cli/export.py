@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import FLAG, named, parse
 
 DESCRIPTION = """\
 Write a model as one ONNX file and compare its answers with torch's. Built-in models need none of this: they run in

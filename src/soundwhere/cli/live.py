@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Annotated
 
-from soundwhere.cli.options import FLAG, LocaliserOptions, parse
+from soundwhere.terminal.options import FLAG, LocaliserOptions, parse
 
 DESCRIPTION = """\
 Open a page in the browser: it takes camera and microphone, or a file that it plays, and shows where each sound comes
@@ -36,21 +36,16 @@ class Options(LocaliserOptions):
 def run(arguments: list[str]) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     options = parse(Options, arguments, "live", description=DESCRIPTION)
-    from soundwhere.cli.terminal import print_links
     from soundwhere.inference.localiser import Localiser
     from soundwhere.inference.settings import Settings
     from soundwhere.live.server import serve_live
-    from soundwhere.web.addresses import LOOPBACK, open_later
+    from soundwhere.terminal.messages import announce
+    from soundwhere.web.addresses import LOOPBACK
 
     # complains now rather than when the model is loaded
     Settings(fps=options.fps, sources=options.localiser().get("sources"))
     key = "" if options.host in LOOPBACK else secrets.token_urlsafe(24)
-
-    def ready(links: list[str]) -> None:
-        print_links(links, "nothing is kept, Ctrl-C stops", options.host)
-        if options.browser:
-            open_later(links[0])
-
+    ready = announce("nothing is kept, Ctrl-C stops", options.host, options.browser)
     try:
         serve_live(lambda: Localiser(**options.localiser()), options.fps, options.host, options.port, key, ready)
     except KeyboardInterrupt:  # the server has stopped in good order by then

@@ -1,5 +1,5 @@
 """`soundwhere clip.mp4`: where each sound of a video comes from."""
-# ruff: noqa: UP045 - see `cli.options`
+# ruff: noqa: UP045 - see `terminal.options`
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 import tyro
 
 from soundwhere import cores
-from soundwhere.cli.batch import ClipRunner, Outcome, Task, failed, print_summary
-from soundwhere.cli.options import FLAG, MANY, NONE, LocaliserOptions, Names, named, parse, say
 from soundwhere.errors import ConfigError, MediaError, SoundwhereError
 from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
+from soundwhere.terminal.batch import ClipRunner, Outcome, Task, failed
+from soundwhere.terminal.messages import say, show_path
+from soundwhere.terminal.options import FLAG, MANY, NONE, LocaliserOptions, Names, named, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,6 +100,8 @@ def run(arguments: list[str]) -> int:
         _tell(outcome, outcomes, alone)
     failures = [outcome for outcome in outcomes if outcome.state == "failed"]
     if not alone:
+        from soundwhere.terminal.results import print_summary
+
         places = {str(clip): place for place, clip in enumerate(clips)}  # several processes finish in any order
         print_summary(sorted(outcomes, key=lambda outcome: places.get(outcome.clip, -1)))
     elif failures:
@@ -138,9 +141,9 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
     elif (options.on == "local" and (options.workers or 1) == 1) or len(tasks) <= 1:
         yield from map(ClipRunner(load).attempt, tasks)
     else:
-        from soundwhere.cli.terminal import Bar
         from soundwhere.inference.engine import work_on
         from soundwhere.inference.pool import Died
+        from soundwhere.terminal.progress import Bar
 
         workers = min(options.workers or len(tasks), len(tasks))
         share = 1 if options.on == "ray" else max(1, cores.allowed() // workers)
@@ -165,8 +168,6 @@ def _died(clip: Path, died: Died) -> Outcome:
 
 def _tell(outcome: Outcome, outcomes: list[Outcome], alone: bool) -> None:
     """Keep an outcome, and say at once what has not been said."""
-    from soundwhere.cli.terminal import show_path
-
     outcomes.append(outcome)
     clip, words = show_path(outcome.clip), show_path(outcome.words)
     if outcome.state == "skipped":

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from soundwhere.cli.options import FLAG, named, parse, say
 from soundwhere.errors import ConfigError
 from soundwhere.preparation.recipe import Recipe
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import FLAG, named, parse
 
 if TYPE_CHECKING:
-    from soundwhere.preparation.estimate import Estimate
     from soundwhere.preparation.lists import Listing
     from soundwhere.preparation.prepare import Report
 
@@ -137,17 +137,13 @@ def _tell(report: Report, options: Options) -> int:
 def _dry_run(options: Options, listing: Listing) -> int:
     from soundwhere.inference.engine import default_workers
     from soundwhere.preparation.estimate import estimate
-    from soundwhere.preparation.prepare import frame_encoder
 
-    encode, features = frame_encoder(options.recipe)
-    found: Estimate = estimate(
+    found = estimate(
         options.out,
         listing,
         options.recipe,
         shard_bytes=int(options.shard_mb * (1 << 20)),
         clips_per_shard=options.clips_per_shard,
-        encode=encode,
-        features=features,
     )
     workers = options.workers or default_workers()
     print(f"{found.clips} clips in {found.shards} shards of {found.clips_per_shard}, {found.left} clips left to do")

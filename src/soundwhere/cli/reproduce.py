@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import tyro
 
-from soundwhere.cli.analyse_compare import Compare, compare
-from soundwhere.cli.analyse_scenes import Scored, task_of
-from soundwhere.cli.analyse_training import Ablation, ablation
-from soundwhere.cli.options import FLAG, named, parse, say
-from soundwhere.cli.terminal import Bar, print_written, show_path
+from soundwhere.cli.analyse import ablation, compare, convergence, protocols, theory
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.reproduction.scales import PartName, ScaleName
+from soundwhere.terminal.messages import print_written, say, show_path
+from soundwhere.terminal.options import FLAG, named, parse
+from soundwhere.terminal.progress import Bar
+from soundwhere.terminal.scenes import Scored, task_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +126,6 @@ class _Parts:
     """What each part asks the analyses for, and how it comes on the page."""
 
     def __init__(self, options: Options) -> None:
-        from soundwhere.cli.analyse_compare import contenders_of
         from soundwhere.reproduction.budget import budget_of
         from soundwhere.reproduction.page import Page
         from soundwhere.reproduction.reference import Reference
@@ -136,7 +135,7 @@ class _Parts:
         self.budget = budget_of(self.recipe, options.steps)
         self.data = options.data or options.out / "made-up"
         # refuses what is unknown before anything is written; SCAV is the last
-        self.contenders, self.impossible = contenders_of(self._comparison(), self.budget.steps)
+        self.contenders, self.impossible = compare.contenders_of(self._comparison(), self.budget.steps)
         self.scav = Reference(self.contenders[-1], options.out / "compare/rows", options.minutes, options.download)
         if options.data is None:
             self._make_up()
@@ -200,9 +199,9 @@ class _Parts:
         for part, seconds in [*wanted.items(), ("in all", sum(wanted.values()))]:
             say(f"{part:<12} about {max(1, round(seconds / 60))} min")
 
-    def _comparison(self) -> Compare:
+    def _comparison(self) -> compare.Options:
         options = self.options
-        return Compare(
+        return compare.Options(
             options.benchmark,
             data=self.data,
             annotations=options.annotations,
@@ -268,28 +267,25 @@ class _Parts:
         self.page.sections.append(Section("Benchmarks", {}, [table]))
 
     def _theory(self) -> None:
-        from soundwhere.analysis.theory import Setting
-        from soundwhere.cli.analyse import Theory, theory
         from soundwhere.reproduction.claims import theory_statements
 
-        self.page.statements = theory_statements(self._add("theory", "Theory appendix", theory(Theory(Setting()))))
+        self.page.statements = theory_statements(self._add("theory", "Theory appendix", theory.run(theory.Options())))
 
     def _compare(self) -> None:
         from soundwhere.reproduction.claims import comparison_claims
         from soundwhere.reproduction.main_tables import main_tables
 
-        found = compare(self._comparison())
+        found = compare.run(self._comparison())
         title = "Box and mask tables, every system"
         self.page.claims += comparison_claims(self._add("compare", title, found, *main_tables(found[0].values)))
 
     def _convergence(self) -> None:
-        from soundwhere.cli.analyse import Convergence, convergence
         from soundwhere.reproduction.claims import convergence_claims
 
         model, folder = self.scav.train(), self.scav.folder
         who: dict[str, Any] = {"run": folder} if folder.is_dir() else {"model": (model,)}
-        asked = Convergence(**self._scored(), **who)
-        values = self._add("convergence", "Selective convergence", convergence(asked))
+        asked = convergence.Options(**self._scored(), **who)
+        values = self._add("convergence", "Selective convergence", convergence.run(asked))
         self.page.claims += convergence_claims(values, self.options.benchmark[0])
 
     def _ablation(self) -> None:
@@ -297,7 +293,7 @@ class _Parts:
 
         self.scav.train()
         options, method = self.options, self.budget.method
-        asked = Ablation(
+        asked = ablation.Options(
             **self._scored(),
             config=self.recipe,
             root=options.root,
@@ -311,14 +307,13 @@ class _Parts:
             start=self.scav.stage_one,
             out=options.out / "ablation",
         )
-        values = self._add("ablation", "Ablation, Algorithm 1, box against mask", ablation(asked))
+        values = self._add("ablation", "Ablation, Algorithm 1, box against mask", ablation.run(asked))
         self.page.claims += ablation_claims(values, options.benchmark[0])
 
     def _protocols(self) -> None:
-        from soundwhere.cli.analyse import Protocols, protocols
         from soundwhere.reproduction.claims import protocol_claims
 
-        found = protocols(Protocols(**self._scored(), model=self.scav.train()))
+        found = protocols.run(protocols.Options(**self._scored(), model=self.scav.train()))
         values = self._add("protocols", "Frame-wise against source-wise, boxes against masks", found)
         self.page.claims += protocol_claims(values, self.options.benchmark[0])
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import tyro
 
-from soundwhere.cli.options import FLAG, LocaliserOptions, named, parse
 from soundwhere.errors import ConfigError
 from soundwhere.files import atomic_path
+from soundwhere.terminal.options import FLAG, LocaliserOptions, named, parse
 
 DESCRIPTION = """\
 Open a page in the browser: drop a clip, watch its progress, then play it with its heat. Results stay in the work
@@ -49,22 +49,17 @@ def run(arguments: list[str]) -> int:
         raise ConfigError(f"{options.folder} is not a folder.", "Give a folder with clips, or none.")
     if options.limit_mb < 1:
         raise ConfigError(f"{options.limit_mb} MB is not a valid limit for uploads.", "Give --limit-mb 1 or more.")
-    from soundwhere.cli.terminal import print_links
     from soundwhere.inference.settings import Settings
     from soundwhere.media.container import VIDEO_SUFFIXES
     from soundwhere.serve.jobs import Jobs, Shelf
     from soundwhere.serve.server import serve
-    from soundwhere.web.addresses import LOOPBACK, open_later
+    from soundwhere.terminal.messages import announce
+    from soundwhere.web.addresses import LOOPBACK
 
     # complains now rather than with the first clip
     Settings(fps=options.fps, sources=options.localiser().get("sources"))
     key = "" if options.host in LOOPBACK else _key(options.work)
-
-    def ready(links: list[str]) -> None:
-        print_links(links, f"results in {options.work}, Ctrl-C stops", options.host)
-        if options.browser:
-            open_later(links[0])
-
+    ready = announce(f"results in {options.work}, Ctrl-C stops", options.host, options.browser)
     try:
         serve(
             Jobs(options.work / "jobs"),

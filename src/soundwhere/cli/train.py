@@ -13,11 +13,12 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.cli.options import named, parse, say
 from soundwhere.config import Config, DataConfig, TrainConfig
 from soundwhere.errors import ConfigError
 from soundwhere.files import parse_json
 from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, named_config, read_config
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import named, parse
 
 DESCRIPTION = """\
 Train a model: stage 1, stage 2, or one after the other. Labels are read by the methods that say so, and by no other.
@@ -79,8 +80,8 @@ def run(arguments: list[str]) -> int:
         return 0  # of torchrun's processes, the first one speaks
     say(f"wrote {file}")
     if options.report:
-        from soundwhere.cli.terminal import print_tables
         from soundwhere.evaluation.training_report import write_training_report
+        from soundwhere.terminal.tables import print_tables
 
         page, tables = write_training_report(options.out)
         print_tables(tables)

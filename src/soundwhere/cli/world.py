@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from soundwhere.cli.options import parse
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.options import parse
 
 DESCRIPTION = """\
 Write scenes and videos of the made-up world. Existing files are kept.
@@ -46,10 +46,11 @@ def run(arguments: list[str]) -> int:
         raise ConfigError("There is nothing to write.", "Give --scenes or --movies a number above 0.")
     if options.clips:
         return _write_clips(options)
-    from soundwhere.cli.terminal import Bar, show_path
     from soundwhere.data.synthetic.files import claim, write_scenes
     from soundwhere.data.synthetic.movie import write_movie
     from soundwhere.data.synthetic.world import World
+    from soundwhere.terminal.messages import show_path
+    from soundwhere.terminal.progress import Bar
 
     world = World(seed=options.seed)
     if options.scenes:
@@ -71,8 +72,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _write_clips(options: Options) -> int:
-    from soundwhere.cli.terminal import Bar, show_path
     from soundwhere.data.synthetic.data_set import LEAST, Sizes, write_data_set
+    from soundwhere.terminal.messages import show_path
+    from soundwhere.terminal.progress import Bar
 
     if options.clips < LEAST:
         raise ConfigError(f"--clips {options.clips} is too few for three splits.", f"Give {LEAST} or more.")

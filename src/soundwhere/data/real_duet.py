@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from PIL import Image as PILImage
@@ -14,6 +13,7 @@ from soundwhere.constants import CLIP_SAMPLES, FRAME_PX
 from soundwhere.data.clips import Clips, StillClip, VideoClip, file_key
 from soundwhere.data.collections import draw_trios, pair_again
 from soundwhere.data.layout import join
+from soundwhere.data.lazy import Lazy
 from soundwhere.data.memory import MEMORY
 from soundwhere.data.table import Row, read_table
 from soundwhere.errors import DataError
@@ -22,6 +22,8 @@ from soundwhere.media.image import read_image, resize
 from soundwhere.types import Scene
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from soundwhere.data.collections import Fold
@@ -146,7 +148,7 @@ class RealDuet:
         return RealDuetScenes(records, frame_px, order)
 
 
-class RealDuetScenes(Sequence[Scene]):
+class RealDuetScenes(Lazy["_Record", Scene]):
     """Scenes made when asked for: photos squashed and joined, sounds at RMS 0.1, seconds 1.0 to 4.0 of the 5 s.
 
     Masks are squashed by nearest pixel, which keeps an object's share of the frame and its thin parts as drawn.
@@ -161,42 +163,32 @@ class RealDuetScenes(Sequence[Scene]):
     def __init__(
         self, records: Sequence[_Record], frame_px: int, order: Order = "side-by-side", media: bool = True
     ) -> None:
-        self._records = records
+        super().__init__(records)
         self._frame_px = frame_px
         self._order = order
         self._media = media
 
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> RealDuetScenes: ...
-
-    def __getitem__(self, index: int | slice) -> Scene | RealDuetScenes:
-        if isinstance(index, slice):
-            return RealDuetScenes(self._records[index], self._frame_px, self._order, self._media)
-        return self._records[index].scene(self._frame_px, self._order, self._media)
+    def make(self, record: _Record) -> Scene:
+        """Read and join the photos of a scene, and read its sounds."""
+        return record.scene(self._frame_px, self._order, self._media)
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the scenes are called."""
-        return tuple(record.name for record in self._records)
+        return tuple(record.name for record in self.records)
 
     def truths(self) -> RealDuetScenes:
         """The same scenes with black pictures and silence, which takes a fraction of the time."""
-        return RealDuetScenes(self._records, self._frame_px, self._order, media=False)
+        return RealDuetScenes(self.records, self._frame_px, self._order, media=False)
 
     def mask_kinds(self, index: int) -> tuple[str, ...]:
         """Who made each sounding object's mask, in the order of `Scene.masks`: `human` or `derived`."""
-        record = self._records[index]
+        record = self.records[index]
         return tuple(kind for kind, audio in zip(record.mask_kinds, record.audios, strict=True) if audio)
 
     def seen_kinds(self, index: int) -> frozenset[str]:
         """Classes of all photos of a scene, sounding or silent."""
-        return frozenset(self._records[index].classes)
+        return frozenset(self.records[index].classes)
 
 
 @dataclass(frozen=True)

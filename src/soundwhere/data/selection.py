@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
+from soundwhere.data.lazy import Lazy
 from soundwhere.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from soundwhere.types import Masks, Scene
 
 
@@ -38,7 +40,7 @@ class KnowsParts(Protocol):
         """What a scene is made of."""
 
 
-class Selected(Sequence["Scene"]):
+class Selected(Lazy[int, "Scene"]):
     """Scenes of a list by their numbers.
 
     Args:
@@ -47,32 +49,24 @@ class Selected(Sequence["Scene"]):
     """
 
     def __init__(self, scenes: Sequence[Scene], numbers: Sequence[int]) -> None:
+        super().__init__(numbers)
         self._scenes = scenes
-        self._numbers = numbers
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-    @overload
-    def __getitem__(self, index: slice) -> Selected: ...
-    def __getitem__(self, index: int | slice) -> Scene | Selected:
-        if isinstance(index, slice):
-            return Selected(self._scenes, self._numbers[index])
-        return self._scenes[self._numbers[index]]
+    def make(self, record: int) -> Scene:
+        """The scene of a number."""
+        return self._scenes[record]
 
     def made_of(self, index: int) -> tuple[str, ...]:
         """What a scene is made of; empty if the list does not tell."""
-        return self._scenes.made_of(self._numbers[index]) if isinstance(self._scenes, KnowsParts) else ()
+        return self._scenes.made_of(self.records[index]) if isinstance(self._scenes, KnowsParts) else ()
 
     def mask_kinds(self, index: int) -> tuple[str, ...]:
         """Who made each mask; empty if the list does not tell."""
-        return self._scenes.mask_kinds(self._numbers[index]) if isinstance(self._scenes, KnowsMaskKinds) else ()
+        return self._scenes.mask_kinds(self.records[index]) if isinstance(self._scenes, KnowsMaskKinds) else ()
 
     def seen_kinds(self, index: int) -> frozenset[str]:
         """What is in the picture; empty if the list does not tell."""
-        kinds = self._scenes.seen_kinds(self._numbers[index]) if isinstance(self._scenes, KnowsSeenKinds) else ()
+        kinds = self._scenes.seen_kinds(self.records[index]) if isinstance(self._scenes, KnowsSeenKinds) else ()
         return frozenset(kinds)
 
 
@@ -86,20 +80,15 @@ class Solos(Selected):
         numbers: Which of them.
     """
 
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-    @overload
-    def __getitem__(self, index: slice) -> Solos: ...
-    def __getitem__(self, index: int | slice) -> Scene | Solos:
-        if isinstance(index, slice):
-            return Solos(self._scenes, self._numbers[index])
-        scene = self._scenes[self._numbers[index]]
+    def make(self, record: int) -> Scene:
+        """The scene of a number, with one source alone."""
+        scene = super().make(record)
         if not 2 <= len(scene.masks) == len(scene.sounds):
             raise DataError(
                 f"The scene {scene.name} has {len(scene.masks)} sources and {len(scene.sounds)} separate sounds.",
                 "Only scenes made of at least two separate clips can be scored as solos.",
             )
-        one = self._alone(index, len(scene.masks))
+        one = record % len(scene.masks)
         silent: list[Masks] = [np.delete(scene.masks, one, axis=0)]
         silent += [] if scene.silent_masks is None else [scene.silent_masks]
         return replace(
@@ -113,7 +102,4 @@ class Solos(Selected):
     def mask_kinds(self, index: int) -> tuple[str, ...]:
         """Who made the mask of the one that sounds."""
         kinds = super().mask_kinds(index)
-        return kinds[self._alone(index, len(kinds)) :][:1] if kinds else ()
-
-    def _alone(self, index: int, sources: int) -> int:
-        return self._numbers[index] % sources
+        return kinds[self.records[index] % len(kinds) :][:1] if kinds else ()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from soundwhere.constants import CLIP_S, CLIP_SAMPLES, FRAME_PX
+from soundwhere.data.lazy import Lazy
 from soundwhere.errors import DataError
 from soundwhere.media.audio import centre_clip, read_audio, scale_to_rms
 from soundwhere.media.image import resize
 from soundwhere.media.video import stream_frames
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from soundwhere.data.clips import VideoClip
@@ -47,7 +48,7 @@ class MovingDuet:
         return middle
 
 
-class VideoDuets(Sequence[MovingDuet]):
+class VideoDuets(Lazy["tuple[int, int, float, int]", MovingDuet]):
     """Every ordered pair of videos, or every video beside itself at another time.
 
     Frames are squashed to squares, sounds have RMS 0.1. A twin is the same video, begun later and continued from its
@@ -76,27 +77,15 @@ class VideoDuets(Sequence[MovingDuet]):
         self._read: dict[int, tuple[NDArray[np.uint8], Waveform]] = {}
         rng = np.random.default_rng(_SEED)
         numbers = range(len(videos))
-        self._casts: list[tuple[int, int, float, int]] = (
+        super().__init__(
             [(number, number, shift, place) for number in numbers for shift in _SHIFTS for place in (0, 1)]
             if alike
             else [(heard, mute, 0.0, int(rng.integers(2))) for heard, mute in permutations(numbers, 2)]
         )
 
-    def __len__(self) -> int:
-        return len(self._casts)
-
-    @overload
-    def __getitem__(self, index: int) -> MovingDuet: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> VideoDuets: ...
-
-    def __getitem__(self, index: int | slice) -> MovingDuet | VideoDuets:
-        if isinstance(index, slice):
-            some = copy(self)
-            some._casts = self._casts[index]
-            return some
-        heard, mute, shift, place = self._casts[index]
+    def make(self, record: tuple[int, int, float, int]) -> MovingDuet:
+        """Read both videos, and join them."""
+        heard, mute, shift, place = record
         (own, sound), (other, _) = self._video(heard), self._video(mute)
         steps = self._steps
         first = (len(own) - steps) // 2
@@ -107,7 +96,7 @@ class VideoDuets(Sequence[MovingDuet]):
 
     def made_of(self, index: int) -> tuple[str, ...]:
         """The videos of a duet, which other duets show, too; one if they are twins."""
-        return tuple(dict.fromkeys(self._videos[number].path.stem for number in self._casts[index][:2]))
+        return tuple(dict.fromkeys(self._videos[number].path.stem for number in self.records[index][:2]))
 
     @property
     def _steps(self) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from copy import copy
 from itertools import combinations
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from soundwhere.constants import FRAME_PX
+from soundwhere.data.lazy import Lazy
 from soundwhere.data.memory import MEMORY
 from soundwhere.errors import DataError
 from soundwhere.media.audio import centre_clip, scale_to_rms
@@ -16,6 +17,10 @@ from soundwhere.media.image import resize
 from soundwhere.types import Scene
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from soundwhere.data.clips import VideoClip
     from soundwhere.types import Image, Waveform
 
@@ -23,7 +28,7 @@ _SEED = 11
 _FRAMES = 3
 
 
-class VideoTrios(Sequence[Scene]):
+class VideoTrios(Lazy["tuple[NDArray[np.int64], int]", Scene]):
     """Every choice of three videos, each of which is once the silent one, in an order drawn once and for all.
 
     A scene shows the middle frame of each video, squashed to a square, and hears 3 s around two of them at RMS 0.1. The
@@ -47,21 +52,11 @@ class VideoTrios(Sequence[Scene]):
         casts = [
             (rng.permutation(cast), silent) for cast in combinations(range(len(videos)), _FRAMES) for silent in cast
         ]
-        self._casts = [casts[place] for place in rng.permutation(len(casts))]
+        super().__init__([casts[place] for place in rng.permutation(len(casts))])
 
-    def __len__(self) -> int:
-        return len(self._casts)
-
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Scene]: ...
-
-    def __getitem__(self, index: int | slice) -> Scene | list[Scene]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        cast, silent = self._casts[index]
+    def make(self, record: tuple[NDArray[np.int64], int]) -> Scene:
+        """Join the frames of a trio, and read two of its sounds."""
+        cast, silent = record
         side = self._frame_px
         masks = np.zeros((_FRAMES, side, _FRAMES * side), np.bool_)
         for place in range(_FRAMES):
@@ -69,7 +64,7 @@ class VideoTrios(Sequence[Scene]):
         sounding = cast != silent
         heard = [self._sound(number) for number in cast[sounding]]
         return Scene(
-            name=self.names[index],
+            name=_name(cast, silent),
             image=np.concatenate([self._frame(number) for number in cast], axis=1),
             sounds=np.stack(heard),
             masks=masks[sounding],
@@ -80,14 +75,13 @@ class VideoTrios(Sequence[Scene]):
     @property
     def names(self) -> tuple[str, ...]:
         """What the scenes are called: the numbers of their videos, the silent one in brackets."""
-        return tuple(
-            "-".join(f"({number})" if number == silent else str(number) for number in cast)
-            for cast, silent in self._casts
-        )
+        return tuple(_name(cast, silent) for cast, silent in self.records)
 
     def truths(self) -> VideoTrios:
         """The same scenes with black pictures and silence."""
-        return VideoTrios(self._videos, self._frame_px, media=False)
+        some = copy(self)
+        some._media = False
+        return some
 
     def seen_kinds(self, index: int) -> frozenset[str]:
         """The videos of a scene: every video is a kind of its own."""
@@ -95,7 +89,7 @@ class VideoTrios(Sequence[Scene]):
 
     def made_of(self, index: int) -> tuple[str, ...]:
         """The videos of a scene, which other scenes show, too."""
-        return tuple(self._videos[number].path.stem for number in self._casts[index][0])
+        return tuple(self._videos[number].path.stem for number in self.records[index][0])
 
     def _frame(self, number: int) -> Image:
         size = (self._frame_px, self._frame_px)
@@ -108,3 +102,7 @@ class VideoTrios(Sequence[Scene]):
         video = self._videos[number]
         sound = MEMORY.get(("video sound", video.key), lambda: centre_clip(scale_to_rms(video.recording())))
         return sound if self._media else np.zeros_like(sound)
+
+
+def _name(cast: NDArray[np.int64], silent: int) -> str:
+    return "-".join(f"({number})" if number == silent else str(number) for number in cast)

@@ -39,9 +39,7 @@ def paper_loss(features: Tensor, embedding: Tensor, thresholds: Thresholds) -> T
     Returns:
         The loss, a scalar.
     """
-    own = torch.einsum("idhw,id->ihw", features, embedding)
-    negative = negative_score(own, thresholds) + cross_sample_score(features, embedding)
-    return contrast(positive_score(own, thresholds), negative)
+    return source_loss(features, embedding, thresholds, cross_sample=True)
 
 
 def cross_sample_score(features: Tensor, embedding: Tensor) -> Tensor:

@@ -12,12 +12,10 @@ from soundwhere.data.shard_index import MANIFEST
 from soundwhere.errors import MediaError
 from soundwhere.preparation.clip import prepare_clip
 from soundwhere.preparation.plan import make_plan, sample_numbers, tar_bytes
+from soundwhere.preparation.prepare import frame_encoder
 from soundwhere.preparation.shard import finished
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from soundwhere.preparation.clip import Encode
     from soundwhere.preparation.lists import Listing
     from soundwhere.preparation.recipe import Recipe
 
@@ -63,10 +61,9 @@ def estimate(
     *,
     shard_bytes: int,
     clips_per_shard: int | None,
-    encode: Encode | None,
-    features: dict[str, Any] | None,
 ) -> Estimate:
-    """Judge a preparation by a sample; nothing is written to its folder. The arguments are those of `make_plan`."""
+    """Judge a preparation by a sample; nothing is written to its folder. The arguments are those of `prepare`."""
+    encode, features = frame_encoder(recipe)
     with TemporaryDirectory() as temporary:
         begun = (folder / MANIFEST).exists()
         plan = make_plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,13 +56,8 @@ def box_masks(masks: Masks) -> Masks:
 class _Boxed(Selected):
     """Scenes of a list with boxes for masks."""
 
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-    @overload
-    def __getitem__(self, index: slice) -> _Boxed: ...
-    def __getitem__(self, index: int | slice) -> Scene | _Boxed:
-        if isinstance(index, slice):
-            return _Boxed(self._scenes, self._numbers[index])
-        scene = self._scenes[self._numbers[index]]
+    def make(self, record: int) -> Scene:
+        """The scene of a number, with boxes for masks."""
+        scene = super().make(record)
         silent = None if scene.silent_masks is None else box_masks(scene.silent_masks)
         return replace(scene, masks=box_masks(scene.masks), silent_masks=silent)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from soundwhere.data.annotation.findings import Defect, Findings
 from soundwhere.data.annotation.masks import read_mask, resize_mask
 from soundwhere.data.annotation.records import read_json, require_unique
 from soundwhere.data.benchmarks.scenes import Benchmark, Grid, Level, Missing
+from soundwhere.data.lazy import Lazy
 from soundwhere.data.table import Row, read_table
 from soundwhere.errors import DataError, shown
 from soundwhere.files import is_file, is_whole, parse_json
@@ -23,6 +23,7 @@ from soundwhere.media.image import network_size, read_image, resize
 from soundwhere.types import Scene
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -93,25 +94,16 @@ class _FolderRecord:
         return resize_mask(mask, size)
 
 
-class PlainScenes(Sequence[Scene]):
+class PlainScenes(Lazy[_FolderRecord, Scene]):
     """Scenes of a plain folder, read when asked for."""
 
     def __init__(self, records: Sequence[_FolderRecord], level: Level, blank: bool = False) -> None:
-        self._records = records
+        super().__init__(records)
         self._level = level
         self._blank = blank
 
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-    @overload
-    def __getitem__(self, index: slice) -> PlainScenes: ...
-    def __getitem__(self, index: int | slice) -> Scene | PlainScenes:
-        if isinstance(index, slice):
-            return PlainScenes(self._records[index], self._level, self._blank)
-        record = self._records[index]
+    def make(self, record: _FolderRecord) -> Scene:
+        """Read the files of a line."""
         return record.blank() if self._blank else record.scene(self._level)
 
 

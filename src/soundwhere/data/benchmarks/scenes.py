@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from soundwhere.constants import CLIP_SAMPLES, FRAME_PX
 from soundwhere.data.annotation.findings import Findings, grouped
 from soundwhere.data.layout import join
+from soundwhere.data.lazy import Lazy
 from soundwhere.errors import DataError
 from soundwhere.files import write_text
 from soundwhere.media.audio import scale_to_rms
@@ -20,7 +20,7 @@ from soundwhere.media.image import resize
 from soundwhere.types import Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Missing:
     reason: str
 
 
-class BenchmarkScenes(Sequence[Scene]):
+class BenchmarkScenes(Lazy["Record", Scene]):
     """Scenes made when asked for.
 
     Each frame is squashed to 224 x 224, frames are joined side by side. A frame has one sound, which is 3 s from the
@@ -92,21 +92,12 @@ class BenchmarkScenes(Sequence[Scene]):
     """
 
     def __init__(self, records: Sequence[Record], media: MediaFolder | None, level: Level = "as-recorded") -> None:
-        self.records = records
+        super().__init__(records)
         self._media = media
         self._level = level
 
-    def __len__(self) -> int:
-        return len(self.records)
-
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-    @overload
-    def __getitem__(self, index: slice) -> BenchmarkScenes: ...
-    def __getitem__(self, index: int | slice) -> Scene | BenchmarkScenes:
-        if isinstance(index, slice):
-            return BenchmarkScenes(self.records[index], self._media, self._level)
-        record = self.records[index]
+    def make(self, record: Record) -> Scene:
+        """Join the frames of a scene, and read its sounds."""
         return Scene(
             name=record.name,
             image=join([self._picture(shot) for shot in record.shots], "side-by-side"),

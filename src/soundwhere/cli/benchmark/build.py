@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from soundwhere.cli.options import FLAG, named, say
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import FLAG, named
 
 if TYPE_CHECKING:
     from soundwhere.data.rebuilding.report import Report
@@ -18,7 +19,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Build:
+class Options:
     """Make real-duet or wide-duet from the downloads of their sources; a second run goes on where it stopped."""
 
     set: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="real-duet|wide-duet|LISTS")]
@@ -55,17 +56,17 @@ class Build:
     """Exit with 1 unless the whole set was made; phrases may differ."""
 
 
-def build(options: Build) -> int:
+def run(options: Options) -> int:
     """Build a set, and say what became of it."""
-    from soundwhere.cli.terminal import Bar
-    from soundwhere.data.rebuilding.build import build as build_set
+    from soundwhere.data.rebuilding.build import build
     from soundwhere.data.rebuilding.lists import read_lists
     from soundwhere.data.rebuilding.sources import SOURCES
+    from soundwhere.terminal.progress import Bar
 
     folders = {key: getattr(options, key.replace("-", "_")) for key in SOURCES}
     given = {key: folder for key, folder in folders.items() if folder is not None}
     with Bar("building", 0, "files") as bar:
-        report = build_set(read_lists(options.set), given, options.out, bar.update)
+        report = build(read_lists(options.set), given, options.out, bar.update)
     _tell(report)
     return 1 if options.strict and (report.problems or not report.whole) else 0
 

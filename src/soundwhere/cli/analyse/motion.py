@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.cli.options import named
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.options import named
 
 if TYPE_CHECKING:
     from soundwhere.analysis.report import Report
 
 
 @dataclass(frozen=True)
-class Motion:
+class Options:
     """Two real videos side by side, one of which is heard: does motion tell which, and does that help a model?"""
 
     data: Annotated[Path, tyro.conf.arg(metavar="DIR")]
@@ -33,15 +33,15 @@ class Motion:
     """Folder for JSON and Markdown; without it, tables are only printed."""
 
 
-def motion(options: Motion) -> tuple[Report, dict[str, Any]]:
+def run(options: Options) -> tuple[Report, dict[str, Any]]:
     """Run the analysis."""
     if options.limit is not None and options.limit < 2:
         raise ConfigError(f"--limit {options.limit} leaves too few duets.", "Give at least 2.")
     from soundwhere.analysis.motion import motion_results, watch
-    from soundwhere.cli.terminal import Bar
     from soundwhere.data.real_duet import RealDuet
     from soundwhere.data.video_duets import VideoDuets
     from soundwhere.inference.localiser import Localiser
+    from soundwhere.terminal.progress import Bar
 
     videos = RealDuet(options.data).videos(options.split, options.label)
     lists = {

@@ -1,4 +1,4 @@
-"""The scenes of `soundwhere analyse`: the options that say which, and what every score depends on."""
+"""Options that say which scenes are scored, and what every score on them depends on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.cli.options import FLAG, named, say
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import FLAG, named
 
 if TYPE_CHECKING:
     from soundwhere.evaluation.predictions import Predictions

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.cli.options import FLAG, named, say
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.messages import say
+from soundwhere.terminal.options import FLAG, named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Compare:
+class Options:
     """Every system of the paper's tables on the same data, encoders and budget: trained, resumed or found in --out."""
 
     benchmark: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
@@ -82,7 +83,7 @@ class Compare:
     """Folder of the trainings, the scores and the results."""
 
 
-def compare(options: Compare) -> tuple[Report, dict[str, Any]]:
+def run(options: Options) -> tuple[Report, dict[str, Any]]:
     """Run the analysis."""
     _check(options)
     from soundwhere.analysis.compare import compare_results
@@ -123,7 +124,7 @@ def compare(options: Compare) -> tuple[Report, dict[str, Any]]:
     return compare_results(entrants, matches, left_out), settings
 
 
-def _check(options: Compare) -> None:
+def _check(options: Options) -> None:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("The comparison runs on one process.", "Start it without torchrun.")
     for name, wrong in (
@@ -148,7 +149,7 @@ def _pairs(given: Sequence[str], flag: str, what: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def contenders_of(options: Compare, steps: int) -> tuple[list[Contender], dict[str, str]]:
+def contenders_of(options: Options, steps: int) -> tuple[list[Contender], dict[str, str]]:
     """The rows, SCAV last, and those that are left out with the reason."""
     from soundwhere.analysis.contenders import CAPTIONS, REFERENCE, Contender, controlled_files, read_row
     from soundwhere.methods.catalogue import read_config
@@ -195,13 +196,13 @@ def contenders_of(options: Compare, steps: int) -> tuple[list[Contender], dict[s
     return sorted(found, key=lambda each: (each.name == REFERENCE, order[each.name])), left_out
 
 
-def _rooted(options: Compare, config: Config) -> Config:
+def _rooted(options: Options, config: Config) -> Config:
     synthetic = config.data.source == "synthetic"
     root = options.root or config.data.root or (None if synthetic else options.data)
     return replace(config, data=replace(config.data, root=root))
 
 
-def _tasks(options: Compare) -> list[tuple[Request, Task]]:
+def _tasks(options: Options) -> list[tuple[Request, Task]]:
     """The scenes of every benchmark."""
     from soundwhere.data.benchmarks import catalogue
     from soundwhere.evaluation.task import Request, choose_scenes
@@ -228,7 +229,7 @@ def _tasks(options: Compare) -> list[tuple[Request, Task]]:
 
 
 def _possible(
-    options: Compare, rows: Sequence[tuple[str, Contender]], tasks: Sequence[Task], left_out: dict[str, str]
+    options: Options, rows: Sequence[tuple[str, Contender]], tasks: Sequence[Task], left_out: dict[str, str]
 ) -> tuple[list[tuple[str, Contender]], dict[str, str]]:
     """The rows that can be trained and scored, and what names the data of each by its folder.
 
@@ -262,7 +263,7 @@ def _possible(
     return possible, digests
 
 
-def _enter(options: Compare, label: str, contender: Contender, digests: dict[str, str]) -> Entrant:
+def _enter(options: Options, label: str, contender: Contender, digests: dict[str, str]) -> Entrant:
     """Train a row, go on with it, find it finished, or take it."""
     from soundwhere.analysis.contenders import facts_of, take, trained_words
     from soundwhere.analysis.match import Entrant
@@ -291,13 +292,13 @@ def _enter(options: Compare, label: str, contender: Contender, digests: dict[str
     return Entrant(contender.name, label, network, facts_of(network, trained, contender.source.train.seed))
 
 
-def _match(options: Compare, entrants: Sequence[Entrant], request: Request, task: Task) -> Match:
+def _match(options: Options, entrants: Sequence[Entrant], request: Request, task: Task) -> Match:
     """Score every row on a benchmark, and leave what `soundwhere evaluate` would."""
     from soundwhere.analysis.match import hold_match
-    from soundwhere.cli.terminal import Bar
     from soundwhere.evaluation.files import write_results, write_scene_scores, write_tables
     from soundwhere.evaluation.tables import evaluation_tables
     from soundwhere.metrics.presets import find_preset
+    from soundwhere.terminal.progress import Bar
 
     say(f"{request.name}{' by boxes' * request.boxes}: scoring {len(task.names)} scenes")
     with Bar("scoring", len(task.names), "scenes") as bar:

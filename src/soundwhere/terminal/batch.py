@@ -1,4 +1,4 @@
-"""One clip after the other into its folder, and the table that closes a batch."""
+"""One clip after the other into its folder, and what became of it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 from soundwhere.errors import SoundwhereError
 from soundwhere.inference.formats import FILES
+from soundwhere.terminal.messages import print_written, show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from soundwhere.inference.footage import Footage
     from soundwhere.inference.localiser import Localiser
-
-
-_WIDEST = 400  # characters of the table
 
 
 @dataclass(frozen=True)
@@ -126,9 +124,10 @@ class ClipRunner:
         return self._localiser
 
     def _localise(self, task: Task, footage: Footage, localiser: Localiser, began: float) -> Outcome:
-        from soundwhere.cli.terminal import Bar, print_sources, print_written, show_path
         from soundwhere.inference.folder import finished_folder, written_files
         from soundwhere.inference.writers import localise_into, write_formats
+        from soundwhere.terminal.progress import Bar
+        from soundwhere.terminal.results import print_sources
 
         if self.talk:
             print(f"{show_path(task.clip)}  {footage.describe()}", flush=True)
@@ -144,32 +143,3 @@ class ClipRunner:
             print_written(task.folder, [task.folder / file for file in files])
         places = tuple(result.where(source) for source in range(result.sources))
         return Outcome(str(task.clip), "localised", str(task.folder), "", places, time.monotonic() - began)
-
-
-def print_summary(outcomes: Sequence[Outcome]) -> None:
-    """Print one line per clip, and how many there are of each kind."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from soundwhere.cli.terminal import show_path
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("clip", "sources", "took", "result"):
-        table.add_column(column, overflow="fold", justify="right" if column == "took" else "left")
-    for outcome in outcomes:
-        heard = [f"{number} {where}" for number, where in enumerate(outcome.sources, 1) if where]
-        silent = "none heard" if outcome.sources else ""
-        took = f"{outcome.took_s:.1f} s" if outcome.took_s else ""
-        words = outcome.words if outcome.state == "localised" else outcome.state  # why was said before
-        style = "red" if outcome.state == "failed" else "dim" if outcome.state == "skipped" else ""
-        cells = (show_path(outcome.clip), "; ".join(heard) or silent, took, show_path(words))
-        table.add_row(*(Text(cell, style=style) for cell in cells))
-    console = Console(highlight=False)
-    if not console.is_terminal:  # nobody watches: a line per clip, as wide as it takes
-        needed = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
-        console = Console(highlight=False, width=max(needed, console.width))
-    console.print(table)
-    states = [outcome.state for outcome in outcomes]
-    print(", ".join(f"{states.count(state)} {state}" for state in ("localised", "skipped", "failed")))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from soundwhere.cli.terminal import print_sources
 from soundwhere.config import MethodConfig
 from soundwhere.inference.settings import Settings
+from soundwhere.terminal.results import print_sources
 
 if TYPE_CHECKING:
     import pytest

@@ -3,11 +3,11 @@
 Those of `soundwhere clip.mp4` have types that tyro checks by itself (`Optional`, `Names`): for `X | None` and for
 `tuple[str, ...]` it imports a library that brings asyncio with it, for which nobody should wait.
 """
-# ruff: noqa: UP045
+# ruff: noqa: UP007, UP045
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, Optional, TypeVar, Union, get_args
 import tyro
 
 T = TypeVar("T")
+Nested = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]
+"""The commands within a command by name: the options of each, and what runs it with them."""
 
 _METAVARS: dict[Any, str] = {Path: "PATH", str: "STR", int: "INT", float: "FLOAT"}
 
@@ -42,6 +44,14 @@ def parse(options: type[T], arguments: list[str], command: str, default: T | Non
             print(_examples(str(keywords.get("description", "")), command, arguments), end="")
         raise
     return parsed
+
+
+def parse_nested(commands: Nested, arguments: list[str], command: str, description: str) -> tuple[str, Any]:
+    """As `parse`, for a command with others in it: the name of the one that is given, and its options."""
+    kinds = {kind: name for name, (kind, _) in commands.items()}
+    options: Any = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for kind, name in kinds.items())]
+    parsed = parse(options, arguments, command, description=description)
+    return kinds[type(parsed)], parsed
 
 
 def _examples(description: str, command: str, arguments: list[str]) -> str:
@@ -112,8 +122,3 @@ class LocaliserOptions:
         chosen = {"model": self.model, "runtime": self.runtime, "sources": sources}
         given = {name: value for name, value in chosen.items() if value is not None}
         return {"device": self.device, "fps": self.fps, **given}
-
-
-def say(message: str) -> None:
-    """Tell the user something that is not the result."""
-    print(message, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Tables and progress on a terminal, and in a file that the output goes to."""
+"""Tables on a terminal, and in a file that the output goes to."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from soundwhere.cli import terminal
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.report import Table, percent
+from soundwhere.terminal import tables
 
 if TYPE_CHECKING:
     import pytest
@@ -20,7 +20,7 @@ TABLE = Table("a title", ("answer", "kind", *FIGURES), ((*LABELS, *CELLS),), ("a
 
 
 def test_a_file_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.print_tables([TABLE])
+    tables.print_tables([TABLE])
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[0] == "a title"
     assert lines[-1] == "a note"
@@ -31,34 +31,10 @@ def test_a_file_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_narrow_terminal_gets_half_widths(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "Console", lambda **_: Console(force_terminal=True, width=80, no_color=True))
-    terminal.print_tables([TABLE])
+    monkeypatch.setattr(tables, "Console", lambda **_: Console(force_terminal=True, width=80, no_color=True))
+    tables.print_tables([TABLE])
     out = capsys.readouterr().out
     assert out.count("±7.0") == len(FIGURES)
     assert " to " not in out
     assert "…" not in out
     assert "input-free" not in out
-
-
-def test_without_a_terminal_a_line_is_printed_every_half_minute(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 1000.0
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: now)
-    with terminal.Bar("scoring", 500, "scenes") as bar:
-        for done in range(16, 500, 16):
-            now += 7
-            bar.update(done, 500)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["scoring 80/500 scenes, 0:35, 3:03 left", "scoring 160/500 scenes, 1:10, 2:28 left"]
-    assert len(lines) == 6
-
-
-def test_a_bar_that_nobody_asked_for_says_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = iter(range(0, 9000, 100))
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: float(next(times)))
-    with terminal.Bar("localising", 10, show=False) as bar:
-        bar.update(5, 10)
-    assert capsys.readouterr().err == ""

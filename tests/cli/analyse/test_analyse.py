@@ -172,7 +172,7 @@ def test_stage_one_needs_a_recording_of_each_source(
     apart = WorldScenes(World(5, (32, 64), seconds=0.2), 2, silent=0)[0]
     together = replace(apart, name="both", sounds=apart.mixture[None])
     (folder / "recipe.toml").write_text(RECIPE)
-    monkeypatch.setattr("soundwhere.cli.analyse_training.task_of", lambda _: SimpleNamespace(scenes=[apart, together]))
+    monkeypatch.setattr("soundwhere.cli.analyse.stage_one.task_of", lambda _: SimpleNamespace(scenes=[apart, together]))
     assert run(["analyse", "stage-one", *SYNTHETIC, "--config", "recipe.toml", "--out", "out"]) == 2
     assert "both has 2 sources and 1 separate sounds" in capsys.readouterr().err
     assert not (folder / "out").exists()

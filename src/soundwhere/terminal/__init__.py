@@ -1,0 +1,1 @@
+"""What do people type and see? Options, messages, progress and tables; torch is not imported here."""
