@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from soundwhere.cli.batch import ClipRunner, Task
 
 from soundwhere.cli.main import run
 from soundwhere.errors import MediaError
 from soundwhere.inference import writers
 from soundwhere.media.writer import VideoWriter
+from soundwhere.terminal.batch import ClipRunner, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
