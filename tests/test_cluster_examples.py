@@ -213,6 +213,24 @@ def test_slurm_trains_is_preempted_and_goes_on(slurm: dict[str, str], shards: Pa
     assert "PREEMPTION" in said
 
 
+def test_slurm_queues_a_training_again_whose_time_is_up(slurm: dict[str, str], shards: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = slurm | {"HEAD_ADDRESS": "127.0.0.1", "PORT": str(free_ports(1)[0])}
+    what = (SCRIPTS / "train.sbatch", *FLAGS.replace("one 30", "one 100000").split(), "--root", shards, "--out", run)
+    job, log = submit(settings, tmp_path, "--nodes=2", "--time=3", "--signal=B:USR1@45", *what)
+    deadline = time.monotonic() + 400
+    while "Restarts=1" not in (state := call(settings, "scontrol", "show", "job", job)):
+        assert time.monotonic() < deadline, state
+        assert "JobState=FAILED" not in state
+        time.sleep(0.5)
+    call(settings, "scancel", job)
+    said = finished(settings, job, log)
+    assert (run / "latest.safetensors").exists(), said
+    saved = read_progress(run / "latest.safetensors")[1]
+    assert saved.stage == "one"
+    assert 0 < saved.step < 100000
+
+
 def test_the_ray_job_prepares_a_set(environment: dict[str, str], films: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs ray: pip install 'soundwhere[scale]'")
     settings = environment | {"PORT": str(free_ports(1)[0])}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,6 @@ from soundwhere.preparation.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 COUNT = 9
 
@@ -166,17 +166,18 @@ def test_classes_are_read_only_if_they_are_asked_for(video_shards: Path, tmp_pat
 
 
 START = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
 from soundwhere.config import DataConfig
 from soundwhere.data.training_scenes import Needs, make_draws
 from soundwhere.data.draws import batches
-began = time.perf_counter()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak_mb():  # not getrusage's, which begins with that of the process that started this one
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+began, before = time.perf_counter(), peak_mb()
 draws = make_draws(DataConfig(source="shards", root=Path(sys.argv[1])), Needs(), batch_size=8, seed=0, frame_px=32)
 next(iter(batches(draws, range(1), 8)))
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(time.perf_counter() - began, (after - before) / 1024, len(draws))
+print(time.perf_counter() - began, peak_mb() - before, len(draws))
 """
 
 
@@ -190,6 +191,7 @@ def made_index(shards: Path, folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux how much memory was taken")
 def test_two_million_clips_start_like_a_hundred(shards: Path, tmp_path: Path) -> None:
     took, grew = {}, {}
     for count in (100, 2_000_000):
@@ -201,6 +203,7 @@ def test_two_million_clips_start_like_a_hundred(shards: Path, tmp_path: Path) ->
             assert length == count
             best = (seconds, megabytes) if best is None else min(best, (seconds, megabytes))
         took[count], grew[count] = best
+    assert min(grew.values()) > 0
     assert took[2_000_000] - took[100] < 3.0
     assert grew[2_000_000] - grew[100] < 150
 
@@ -308,8 +311,9 @@ def test_a_remote_root_without_access_is_told(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(DataError, match="cannot be read: 403 Forbidden") as caught:
         ShardClips(f"file://{tmp_path}", cache=tmp_path)
     assert "permissions" in caught.value.remedy
-    with pytest.raises(DataError, match="cannot be opened"):
+    with pytest.raises(DataError, match="cannot be opened: Protocol not known") as caught:
         RemoteFiles("nosuchprotocol://host/x", tmp_path, 1)
+    assert "s3://" in caught.value.remedy
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -256,15 +256,20 @@ def test_a_file_that_may_grow_no_further_is_reported(tmp_path: Path, videos: Pat
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk_is_reported_and_costs_nothing(tmp_path: Path, videos: Path) -> None:
+def test_a_full_disk_is_reported_and_costs_nothing(
+    tmp_path: Path, videos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from soundwhere.cli.main import run
+
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk]).returncode:
         pytest.skip("file systems cannot be mounted here")
     try:
-        with pytest.raises(Exception, match="cannot be written: No space left on device") as caught:
-            make(disk, videos, Recipe())
-        assert "Free some space" in str(caught.value)
+        code = run(["prepare", str(videos), "--out", str(disk), "--clips-per-shard", "3", "--workers", "1"])
+        said = capsys.readouterr().err
+        assert code == 2
+        assert "cannot be written: No space left on device.\nFree some space" in said
         whole = sorted(path.name for path in disk.glob("*.tar"))
         assert whole
         assert sorted(path.with_suffix(".tar").name for path in disk.glob("shard-*.index")) == whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import resource
 import time
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from soundwhere.errors import SoundwhereError
 from soundwhere.files import make_folder
 from soundwhere.inference.pool import Died, work_through
 from soundwhere.media import container
+from soundwhere.preparation.clip import prepare_clip
 from soundwhere.preparation.lists import Listing
 from soundwhere.preparation.plan import make_plan
 from soundwhere.preparation.recipe import Recipe
@@ -24,6 +26,7 @@ from soundwhere.preparation.shard import ShardMaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from multiprocessing.synchronize import Barrier
 
     from soundwhere.inference.pool import Tell
     from soundwhere.preparation.plan import Plan
@@ -32,6 +35,7 @@ WORKERS: Final = 2
 SIZE_PX: Final = (640, 360)
 FPS: Final = 25
 _RATE_HZ: Final = 44_100
+_PATIENCE_S: Final = 600.0  # for the other processes to be ready
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ class _Stint:
 def bench_prepare(folder: Path, clips: int = 24, rounds: int = 3, seconds: float = 10.0) -> PrepareBench:
     """Measure on videos that are written first: 640 x 360, 25 frames a second, H.264 and AAC.
 
-    The two ways take turns, so that a busy machine slows both; starting processes is not timed.
+    The two ways take turns, so that a busy machine slows both. The processes of a turn begin at the same moment, after
+    a clip that is not timed: starting them is not what is measured.
 
     Args:
         folder: An empty folder to work in.
@@ -141,10 +146,11 @@ def write_videos(folder: Path, count: int, seconds: float) -> list[Path]:
     return paths
 
 
-def _together(items: Iterable[Any], make: Callable[[Tell], Callable[[Any], _Stint]]) -> list[_Stint]:
+def _together(items: Iterable[Any], make: Callable[[Barrier, Tell], Callable[[Any], _Stint]]) -> list[_Stint]:
     """Give each of some processes one item."""
     todo = list(items)
-    stints = [answer for _, answer in work_through(todo, make, len(todo))]
+    ready = multiprocessing.get_context("spawn").Barrier(len(todo), timeout=_PATIENCE_S)
+    stints = [answer for _, answer in work_through(todo, partial(make, ready), len(todo))]
     for stint in stints:
         if isinstance(stint, Died):
             raise SoundwhereError(f"A process ended with {stint.code}.", "Free some memory, then measure again.")
@@ -156,7 +162,10 @@ def _span(stints: list[_Stint]) -> float:
     return max(stint.ended for stint in stints) - min(stint.began for stint in stints)
 
 
-def _timed(work: Callable[[], object]) -> _Stint:
+def _timed(ready: Barrier, first: Callable[[], object], work: Callable[[], object]) -> _Stint:
+    """Do `first`, wait for the other processes, then do the work that counts."""
+    first()
+    ready.wait()
     began = time.monotonic()  # one clock for all processes of a machine
     work()
     return _Stint(began, time.monotonic(), _peak_mb())
@@ -171,13 +180,18 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _preparer(plan: Plan, listing: Listing, recipe: Recipe, _: Tell) -> Callable[[int], _Stint]:
+def _preparer(plan: Plan, listing: Listing, recipe: Recipe, ready: Barrier, _: Tell) -> Callable[[int], _Stint]:
     container.decoder_threads = 1
     maker = ShardMaker(plan, listing, recipe)
-    return lambda shard: _timed(lambda: maker.make(shard))
+
+    def make(shard: int) -> _Stint:
+        _, entry = next(plan.entries(shard))
+        return _timed(ready, lambda: prepare_clip(entry, listing, recipe), lambda: maker.make(shard))
+
+    return make
 
 
-def _repeater(plan: Plan, listing: Listing, recipe: Recipe, _: Tell) -> Callable[[list[int]], _Stint]:
+def _repeater(plan: Plan, listing: Listing, recipe: Recipe, ready: Barrier, _: Tell) -> Callable[[list[int]], _Stint]:
     """Make the same shard again and again."""
     container.decoder_threads = 1
     maker = ShardMaker(plan, listing, recipe)
@@ -188,10 +202,10 @@ def _repeater(plan: Plan, listing: Listing, recipe: Recipe, _: Tell) -> Callable
             for path in plan.folder.glob("shard-*"):
                 path.unlink()
 
-    return lambda shards: _timed(lambda: make(shards))
+    return lambda shards: _timed(ready, lambda: None, lambda: make(shards))
 
 
-def _decoder(_: Tell) -> Callable[[list[Path]], _Stint]:
+def _decoder(ready: Barrier, _: Tell) -> Callable[[list[Path]], _Stint]:
     """The plain loop: every frame and every packet of sound of one video after the other, on one thread."""
 
     def decode(paths: list[Path]) -> None:
@@ -203,4 +217,4 @@ def _decoder(_: Tell) -> Callable[[list[Path]], _Stint]:
                     for frame in source.decode(stream):
                         frame.to_ndarray()
 
-    return lambda paths: _timed(lambda: decode(paths))
+    return lambda paths: _timed(ready, lambda: decode(paths[:1]), lambda: decode(paths))

@@ -130,6 +130,9 @@ def _tell(report: Report, options: Options) -> int:
         codes = ", ".join(f"{shard} ({code})" for shard, code in report.failed.items())
         say(f"failed: the process that made it ended each time, shards {codes}. Run again, with fewer --workers.")
         return 1
+    if len(report.problems) == plan.clips:
+        say(f"failed: none of the {plan.clips} clips can be used, so there is nothing in {options.out} to train on.")
+        return 1
     say(f"the set is {'complete' if report.complete else 'not complete yet'}: {options.out}")
     return 1 if options.strict and report.problems else 0
 

@@ -64,8 +64,11 @@ class RemoteFiles:
         self._limit = limit_bytes
         try:
             files, self._root = fsspec.core.url_to_fs(self._address)
-        except (ImportError, ValueError) as error:
-            raise DataError(f"{self._address} cannot be opened: {error}.", "Install what it names.") from error
+        except ImportError as error:
+            raise DataError(f"{self._address} cannot be opened: {error}.", "Install that with pip.") from error
+        except ValueError as error:
+            remedy = "Give a folder, or an address that begins with https://, s3://, gs:// or what else fsspec knows."
+            raise DataError(f"{self._address} cannot be opened: {error}.", remedy) from error
         self._files: Any = files
         manifest: bytes = self._ask(lambda: self._files.cat_file(f"{self._root}/{MANIFEST}"), MANIFEST)
         # a set that was made anew under the same address has another manifest: what was copied of the old one is left

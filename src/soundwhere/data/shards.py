@@ -154,10 +154,12 @@ class ShardClips:
 
     def _members(self, record: np.void) -> dict[str, memoryview]:
         shard = int(record["shard"])
+        content = self._content(shard)
         try:
-            return members_of(self._content(shard), record)
+            return members_of(content, record)
         except DataError as error:
-            raise DataError(f"{self.name}, {self._shards[shard]['tar']}: {error.message}", _REMEDY) from error
+            place = f"{self.name}, {self._shards[shard]['tar']}, clip {clip_key(int(record['number']))}"
+            raise DataError(f"{place}: {error.message}.", _REMEDY) from error
 
     def _content(self, shard: int) -> NDArray[np.uint8]:
         """The bytes of a shard, mapped."""
@@ -198,14 +200,14 @@ def members_of(content: NDArray[np.uint8], record: np.void) -> dict[str, memoryv
     key, begin = clip_key(int(record["number"])), int(record["offset"])
     place, end = begin, begin + int(record["size"])
     if end > len(content):
-        raise DataError(f"it is cut short: clip {key} ends at {end} of {len(content)} bytes")
+        raise DataError(f"it ends at byte {end}, but the tar, which is cut short, at {len(content)}")
     view, found = content.data, {}
     while place < end:
         header = bytes(view[place : place + _BLOCK])
         name, _, ending = header[:100].rstrip(b"\0").decode("ascii", "replace").partition(".")
         digits = header[124:135]
         if name != key or not digits.isdigit():
-            raise DataError(f"clip {key} is not at byte {place}: the index is that of another tar, or one is damaged")
+            raise DataError(f"it is not at byte {place}: the index is that of another tar, or one is damaged")
         size = int(digits, 8)
         found[ending] = view[place + _BLOCK : place + _BLOCK + size]
         place += _BLOCK + -(-size // _BLOCK) * _BLOCK

@@ -142,7 +142,8 @@ def _marked(packets: Iterable[Packet[Any]], stream: AudioStream | VideoStream, d
         seen = True
         if packet.pts is not None and packet.time_base is not None:
             end = min((other for other in near if other > packet.pts), default=None)
-            seen = end is None or due(float(packet.pts * packet.time_base), float(end * packet.time_base))
+            tick_s = float(packet.time_base)  # fractions would take longer than some pictures
+            seen = end is None or due(packet.pts * tick_s, end * tick_s)
         stream.codec_context.skip_frame = "DEFAULT" if seen else "NONREF"
         return packet
 

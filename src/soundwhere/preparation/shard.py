@@ -131,9 +131,10 @@ class ShardMaker:
         with (
             _writing(temporary, final) as file,
             tarfile.open(fileobj=cast("Any", file), mode="w|", format=tarfile.USTAR_FORMAT) as tar,
+            _telling(at) as tell_at,
         ):
             for number, entry in self.plan.entries(shard):
-                _write_at(at, number)
+                tell_at(number)
                 try:
                     clip = self._isolated(entry) if number == suspect else self._prepare(entry)
                 except MediaError as error:
@@ -220,9 +221,17 @@ def _at(folder: Path, shard: int) -> Path:
     return folder / LOCKS / f"{shard:06d}.at"
 
 
-def _write_at(at: Path, number: int) -> None:
-    with suppress(OSError):  # it only helps
-        at.write_text(str(number))
+@contextmanager
+def _telling(at: Path) -> Iterator[Callable[[int], None]]:
+    """Note whose turn it is. The file stays open: to begin it anew for every clip may wait for the disk every time."""
+    with at.open("wb", buffering=0) as file:
+
+        def tell(number: int) -> None:
+            with suppress(OSError):  # it only helps
+                file.seek(0)
+                file.write(clip_key(number).encode())
+
+        yield tell
 
 
 def _suspect(at: Path) -> int | None:
