@@ -67,6 +67,25 @@ def test_an_interruption_leaves_what_was_there(tmp_path: Path, error: type[BaseE
     assert names(tmp_path) == ["out.txt"]
 
 
+def test_a_second_interruption_while_clearing_away_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Path] = []
+
+    def interrupted(path: Path, ignore_errors: bool) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        rmtree(path, ignore_errors)
+
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "out") as temporary:  # noqa: PT012
+        (temporary / "a").touch()
+        raise KeyboardInterrupt
+    assert names(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("number", "remedy"),
     [

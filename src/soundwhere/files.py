@@ -126,10 +126,18 @@ def temporary_path(path: Path) -> Iterator[Path]:
             raise
         raise output_error(path, error) from error
     finally:
-        if temporary.is_dir() and not temporary.is_symlink():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        try:
+            _remove(temporary)
+        except KeyboardInterrupt:  # a second one, while what the first one left is cleared away
+            _remove(temporary)
+            raise
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_about(error: OSError, temporary: Path) -> bool:

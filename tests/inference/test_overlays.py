@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -10,6 +11,7 @@ import pytest
 
 from soundwhere.errors import MediaError, OutputError
 from soundwhere.inference import overlays
+from soundwhere.inference.folder import finished_folder
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.result import Answer
@@ -118,6 +120,49 @@ def test_an_error_on_the_way_leaves_nothing(
         localise_into(localiser, Footage.open(squares_path), tmp_path, ("mp4",), progress)
     assert list(tmp_path.iterdir()) == []
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_interruption_while_the_thread_starts_leaves_nothing(
+    squares_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """On a busy machine Ctrl-C may come before the thread that draws has begun, or before it opens its file."""
+    opened, enter, draw = threading.Event(), VideoWriter.__enter__, overlays.Drawing._draw
+    interrupted = threading.Event()
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            assert opened.wait(60) if begun else True
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    def open_slowly(writer: VideoWriter) -> VideoWriter:
+        opened.set()
+        assert interrupted.wait(60)
+        time.sleep(0.2)  # longer than it takes to clear the folder away
+        return enter(writer)
+
+    def draw_late(drawing: overlays.Drawing) -> None:
+        if not begun:
+            assert interrupted.wait(60)
+            time.sleep(0.2)
+        draw(drawing)
+
+    monkeypatch.setattr(overlays, "Thread", Interrupted)
+    monkeypatch.setattr(VideoWriter, "__enter__", open_slowly)
+    monkeypatch.setattr(overlays.Drawing, "_draw", draw_late)
+    target = tmp_path / "clip.soundwhere"
+    with (
+        pytest.raises(KeyboardInterrupt),
+        finished_folder(target) as folder,
+        overlays.Drawing(Footage.open(squares_path), folder / "overlay.mp4", counted=False),
+    ):
+        pytest.fail("it was interrupted before")
+    for thread in threading.enumerate():
+        if isinstance(thread, Interrupted):
+            thread.join(60)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_counted_sources_have_the_colours_of_the_result() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -103,6 +104,21 @@ def test_a_process_is_ended_in_the_middle_of_its_work(tmp_path: Path) -> None:
     assert not worker.alive
     worker.give("quick")
     assert worker.hear() == Died(0)
+
+
+def make_told_while_ending(_: Any) -> Any:
+    """The process is told to end when it has nothing to do any more, and is ending."""
+    Finalize(None, os.kill, (os.getpid(), signal.SIGTERM), exitpriority=1)
+    return str
+
+
+def test_being_told_to_end_while_ending_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    worker = Worker(make_told_while_ending)
+    worker.give(7)
+    assert worker.hear() == "7"
+    worker.dismiss()
+    assert worker._reap() == 0
+    assert capfd.readouterr().err == ""
 
 
 STARTING = """

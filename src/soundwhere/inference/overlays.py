@@ -167,13 +167,19 @@ class Drawing:
         self._heat = HeatSoFar(counted)
         self._waiting: deque[tuple[float, VideoFrame]] = deque()
         self._until_s = -math.inf  # the time up to which frames can be drawn
-        self._read = self._ended = False
+        self._read = self._drawing = self._ended = False
         self._failure: BaseException | None = None
         self._news = Condition()
         self._thread = Thread(target=self._draw, daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # interrupted: on a busy machine a thread takes its time to start
+            self._end()
+            with self._news:
+                self._news.wait_for(lambda: not self._drawing)
+            raise
         return self
 
     def __exit__(
@@ -237,11 +243,16 @@ class Drawing:
             yield frame
 
     def _draw(self) -> None:
+        with self._news:
+            if self._ended:
+                return
+            self._drawing = True
         try:
             for _ in _write(self._footage, self._path, self._due(), self._heat):
                 pass
         except BaseException as error:  # raised again where it is noticed
             self._failure = error
+        self._drawing = False
         self._end()
 
     def _end(self) -> None:

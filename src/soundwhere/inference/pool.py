@@ -184,16 +184,20 @@ def _work(pipe: Pipe, make: Callable[[Tell], Callable[[Any], Any]]) -> None:
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, _interrupt)
+    with suppress(KeyboardInterrupt):
+        with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+            _answer(pipe, make)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which the first process sends to all when it ends
+
+
+def _answer(pipe: Pipe, make: Callable[[Tell], Callable[[Any], Any]]) -> None:
     try:
-        try:
-            answer = make(lambda news: pipe.send(Told(news)))
-        except SoundwhereError as error:
-            pipe.send(_Useless(error.message, error.remedy))
-            return
-        while True:
-            pipe.send(answer(pipe.recv()))
-    except (KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
+        answer = make(lambda news: pipe.send(Told(news)))
+    except SoundwhereError as error:
+        pipe.send(_Useless(error.message, error.remedy))
         return
+    while True:
+        pipe.send(answer(pipe.recv()))
 
 
 @contextmanager
