@@ -92,6 +92,7 @@ def test_a_second_interruption_while_clearing_away_leaves_nothing(
         (errno.ENOSPC, "Free some space"),
         (errno.EDQUOT, "quota"),
         (errno.EACCES, "may write to"),
+        (errno.EEXIST, "A file has that name"),
         (errno.EROFS, "read-only"),
         (errno.ENAMETOOLONG, "shorter"),
         (errno.EIO, "Choose another"),

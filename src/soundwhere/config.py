@@ -261,7 +261,8 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"{path} does not exist.", "Give the path of a TOML file, such as configs/paper.toml."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.", "Give the path of a TOML file.") from error
+        what = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else "is not a text file"
+        raise ConfigError(f"{path} {what}.", "Give the path of a TOML file, such as configs/paper.toml.") from error
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:  # numbers and nesting beyond all measure
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line and run again.") from error
 

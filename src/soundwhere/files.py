@@ -34,6 +34,7 @@ _REMEDIES = {
     errno.EACCES: "Choose a place you may write to with --out.",
     errno.EPERM: "Choose a place you may write to with --out.",
     errno.EROFS: "The file system is read-only: choose another place with --out.",
+    errno.EEXIST: "A file has that name: choose another place with --out.",
     errno.ENOTDIR: "Part of the path is a file, not a folder: choose another place with --out.",
     errno.EISDIR: "A folder has that name: choose another place with --out.",
     errno.EFBIG: "The file is larger than allowed here: choose another place with --out.",

@@ -212,7 +212,7 @@ def tone(hertz: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--benchmark", "nowhere", "--input-free"], "Choose one of: real-duet, real-trio, wide-duet"),
+        (["--benchmark", "nowhere"], "Choose one of: real-duet, real-trio, wide-duet"),
         (
             ["--benchmark", "synthetic", "--input-free", "--preset", "mine"],
             "Choose one of: scav, scav-source-wise, lvs",
@@ -225,7 +225,9 @@ def tone(hertz: float) -> np.ndarray:
         (["--benchmark", "synthetic", "--input-free", "--subset", "heard"], "not take the option 'subset'"),
         (["--benchmark", "synthetic", "--count", "2", "--model", "absent.safetensors"], "does not exist"),
         (["--benchmark", "synthetic", "--predictions", "absent"], "not a folder"),
+        (["--benchmark", "synthetic", "--input-free", "--left-out", "first"], "not take the option 'left-out'"),
         (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "not a folder"),
+        (["--benchmark", "real-duet", "--data", ".", "--input-free"], "Give the folder that holds the whole data set."),
         (["--benchmark", "folder", "--data", ".", "--input-free"], "scenes.csv"),
     ],
 )

@@ -41,7 +41,8 @@ def train(*arguments: str) -> int:
 
 def test_train_resume_and_build_upon(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train("--out", "first", *SMALLEST) == 0
-    assert "wrote first/best.safetensors" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "wrote first/best.safetensors; to try it: soundwhere clip.mp4 --model first" in said
     assert read_model(folder / "first" / "best.safetensors").config.dimension == 16
     entries = [json.loads(line) for line in (folder / "first" / "metrics.jsonl").read_text().splitlines()]
     assert [entry["step"] for entry in entries] == [1, 2, 1, 2]

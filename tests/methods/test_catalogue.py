@@ -175,8 +175,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     for path, message in (
         (tmp_path / "none.toml", "does not exist"),
-        (tmp_path, "cannot be read"),
-        (tmp_path / "binary.toml", "cannot be read"),
+        (tmp_path, r"cannot be read: Is a directory\."),
+        (tmp_path / "binary.toml", "is not a text file"),
     ):
         with pytest.raises(ConfigError, match=message) as caught:
             read_config(path)

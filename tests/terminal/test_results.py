@@ -31,6 +31,16 @@ class Heard:
         return "left"
 
 
+def test_where_nothing_was_heard_it_says_what_shows_the_maps(capsys: pytest.CaptureFixture[str]) -> None:
+    heard = Heard(sources=1)
+    object.__setattr__(heard, "spans", lambda _: [])
+    print_sources(heard)  # type: ignore[arg-type]
+    assert capsys.readouterr().out.splitlines() == [
+        "  source 1  ■ orange   not heard",
+        "  nothing that is seen was heard well enough; to see its maps: --sources 2 --formats png --overwrite",
+    ]
+
+
 def test_spans_shorter_than_a_second_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     print_sources(Heard())  # type: ignore[arg-type]
     assert capsys.readouterr().out.splitlines() == [

@@ -71,4 +71,4 @@ def test_work_before_training_is_told_where_there_is_no_terminal(
     monkeypatch.setattr(module, "PLAIN_EVERY_S", 0.0)
     with preparing("preparing scenes") as done:
         done(3, 7)
-    assert "preparing scenes 3/7" in capsys.readouterr().err
+    assert capsys.readouterr().err == "preparing scenes 3/7\n"

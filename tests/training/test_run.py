@@ -82,6 +82,16 @@ def test_a_run_can_be_made_longer(config: Config, tmp_path: Path, stage: str) ->
     assert read_model(tmp_path / "whole" / "best.safetensors").sources == (1 if stage == "one" else 2)
 
 
+def test_a_finished_run_is_resumed_without_data(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = train(config, tmp_path)
+    before = best.read_bytes()
+    monkeypatch.setattr("soundwhere.training.run.make_draws", lambda *_, **__: pytest.fail("nothing is left to train"))
+    assert train(config, tmp_path, resume=True) == best
+    assert best.read_bytes() == before
+
+
 def test_stage_two_alone_starts_from_a_file_and_resumes_without_it(config: Config, tmp_path: Path) -> None:
     first = replace(config, method=replace(config.method, stage="one"))
     train(first, tmp_path / "first")

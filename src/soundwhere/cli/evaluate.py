@@ -228,6 +228,11 @@ def _evaluate(options: Options, preset: Preset, command: str, device: torch.devi
 
 def _check(options: Options) -> Preset:
     """What can be refused before anything is read, and the preset with its changes."""
+    from soundwhere.data.benchmarks.catalogue import find_entry
+    from soundwhere.metrics.binarise import parse_rule
+    from soundwhere.metrics.presets import find_preset
+
+    find_entry(options.benchmark)
     if not (options.model or options.predictions or options.input_free):
         raise ConfigError(
             "Nothing to score was given.",
@@ -243,9 +248,6 @@ def _check(options: Options) -> Preset:
             f"--batch {options.batch} and --limit {options.limit} are not valid together.",
             "Give --batch of at least 1 and --limit of at least 2: a scene is also shown with another one's sound.",
         )
-    from soundwhere.metrics.binarise import parse_rule
-    from soundwhere.metrics.presets import find_preset
-
     preset = find_preset(options.preset)
     if options.rule is not None:
         rule = str(parse_rule(options.rule))

@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
         file = train(config, options.out, resume=resume, start=start, download=options.download)
     if os.environ.get("RANK", "0") != "0":
         return 0  # of torchrun's processes, the first one speaks
-    say(f"wrote {file}")
+    say(f"wrote {file}; to try it: soundwhere clip.mp4 --model {options.out}")
     if options.report:
         from soundwhere.evaluation.training_report import write_training_report
         from soundwhere.terminal.tables import print_tables

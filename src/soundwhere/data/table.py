@@ -73,7 +73,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
                     raise DataError(f"{path}, line {reader.line_num}: not {expected} cells.", "Correct that line.")
                 rows.append(Row(path, reader.line_num, {column: cells[column] for column in columns}))
     except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.", "Give the folder of the whole data set with --root.") from error
+        raise DataError(f"{path} does not exist.", "Give the folder that holds the whole data set.") from error
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         raise DataError(f"{path} cannot be read as CSV: {error}.", "Copy the data set again.") from error
     if not rows:

@@ -33,7 +33,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not 0 < self.fps <= 240:
             raise ConfigError(
-                f"{self.fps:g} is not a valid number of frames per second.", "Give --fps between 0 and 240."
+                f"{self.fps:g} is not a valid number of frames per second.", "Give --fps above 0, 240 at most."
             )
         if not 0 < self.hop_s <= constants.CLIP_S:
             raise ConfigError(

@@ -72,7 +72,7 @@ def model_file(name_or_path: str | Path) -> Path:
         )
     raise CheckpointError(
         f"There is no model named {name!r} and no such file.",
-        f"Built-in: {', '.join(SHIPPED) or 'none'}. Otherwise give a file written by `soundwhere train`.",
+        f"Built-in: {', '.join(SHIPPED) or 'none'}. Otherwise give a run of `soundwhere train`: its folder or a file.",
     )
 
 

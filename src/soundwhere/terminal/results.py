@@ -32,9 +32,12 @@ def print_sources(result: Result) -> None:
         line.append(f" {name:<8} {_sounding(result, source)}")
         console.print(line)
     if result.settings.sources is None and not result.model.counts and result.sources > 1:
-        console.print(
-            f"  {result.model.name} does not count: all {result.sources} of its sources are shown", style="dim"
-        )
+        every = "both" if result.sources == 2 else f"all {result.sources}"
+        console.print(f"  {result.model.name} does not count: {every} of its sources are shown", style="dim")
+    if not any(result.spans(source) for source in range(result.sources)):
+        both = "--sources 2 " if result.settings.sources is None and result.model.counts else ""
+        maps = f"{both}--formats png --overwrite"
+        console.print(f"  nothing that is seen was heard well enough; to see its maps: {maps}", style="dim")
 
 
 def print_summary(outcomes: Sequence[Outcome]) -> None:

@@ -98,7 +98,9 @@ def preparing(what: str) -> Iterator[Callable[[int, int], None]]:
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     spoke = time.monotonic()
-    with Progress(*columns, console=console, disable=not is_main(), transient=True) as progress:
+    with Progress(
+        *columns, console=console, disable=not (is_main() and console.is_terminal), transient=True
+    ) as progress:
         task = progress.add_task(what)
 
         def update(done: int, total: int) -> None:

@@ -184,7 +184,7 @@ class Run:
                 stage.prepare(self.model, self.config, done)
 
         self._keep_copy(progress)
-        trained_on = [(self.draws(phase.needs, stage), phase.until) for phase in phases]
+        trained_on = [(self.draws(phase.needs, stage), phase.until) for phase in phases if phase.until > progress.step]
         saved = time.monotonic()
         with (
             Journal(self.folder, progress, steps, schedule.batch_size, settings.log_every) as journal,
@@ -284,7 +284,7 @@ def changeable(config: Config) -> set[str]:
 
 
 def check_config(config: Config) -> Config:
-    """The configuration with what follows from it, or an error where it asks for what cannot be had."""
+    """The configuration with what follows from it, or an error where it asks for the impossible."""
     config = find_method(config.method.family).check(config)
     if config.data.source != "synthetic":
         data_root(config.data)

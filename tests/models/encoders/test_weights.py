@@ -95,6 +95,7 @@ def test_nothing_is_downloaded_unasked(published: Pretrained, tmp_path: Path, mo
     assert published.url in caught.value.remedy
     assert str(tmp_path / "hub" / "checkpoints") in caught.value.remedy
     assert "SOUNDWHERE_WEIGHTS" in caught.value.remedy
+    assert "--download" in caught.value.remedy
 
 
 def test_a_download_is_checked_and_kept(published: Pretrained, tmp_path: Path) -> None:

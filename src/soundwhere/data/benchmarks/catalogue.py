@@ -110,6 +110,17 @@ class Entry:
     options: tuple[str, ...] = ("level",)
 
 
+def find_entry(name: str) -> Entry:
+    """What is known of a benchmark before it is opened.
+
+    Raises:
+        ConfigError: There is none of that name; the remedy lists them all.
+    """
+    if name not in BENCHMARKS:
+        raise ConfigError(f"There is no benchmark {name!r}.", f"Choose one of: {', '.join(BENCHMARKS)}.")
+    return BENCHMARKS[name]
+
+
 def open_benchmark(
     name: str, data: Path | None = None, annotations: Path | None = None, options: Options | None = None
 ) -> Benchmark:
@@ -126,19 +137,21 @@ def open_benchmark(
         ConfigError: The name is unknown, a folder is needed, or an option has no meaning for this benchmark.
         DataError: Something is missing or malformed.
     """
-    entry = BENCHMARKS.get(name)
-    if entry is None:
-        raise ConfigError(f"There is no benchmark {name!r}.", f"Choose one of: {', '.join(BENCHMARKS)}.")
+    entry = find_entry(name)
     options = options or Options()
     standard = Options()
     for option in fields(Options):
         changed = getattr(options, option.name) != getattr(standard, option.name)
         if changed and option.name not in entry.options:
             raise ConfigError(
-                f"The benchmark {name} does not take the option {option.name!r}.",
-                f"It takes: {', '.join(entry.options) or 'none'}.",
+                f"The benchmark {name} does not take the option {_flag(option.name)!r}.",
+                f"It takes: {', '.join(map(_flag, entry.options)) or 'none'}.",
             )
     return entry.open(Places(name, data, annotations), options)
+
+
+def _flag(option: str) -> str:
+    return option.replace("_", "-")
 
 
 def survey(annotations: Path) -> list[Findings]:

@@ -95,7 +95,7 @@ def find_imagenet(architecture: str, *, download: bool = False) -> Path:
         return _download(pretrained, cache)
     raise CheckpointError(
         f"{pretrained.file_name} is not in {' or '.join(map(str, folders))}.",
-        f"Download {pretrained.url} into {cache}, or into a folder that the environment variable "
+        f"Give --download, or download {pretrained.url} into {cache} or into a folder that the environment variable "
         f"{WEIGHTS_FOLDER_VARIABLE} names.",
     )
 
