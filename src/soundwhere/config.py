@@ -15,7 +15,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from soundwhere import constants
-from soundwhere.errors import ConfigError, shown
+from soundwhere.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -261,8 +261,8 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"{path} does not exist.", "Give the path of a TOML file, such as configs/paper.toml."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
-        what = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else "is not a text file"
-        raise ConfigError(f"{path} {what}.", "Give the path of a TOML file, such as configs/paper.toml.") from error
+        remedy = "Give the path of a TOML file, such as configs/paper.toml."
+        raise ConfigError(f"{path} cannot be read: {reason(error)}.", remedy) from error
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:  # numbers and nesting beyond all measure
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line and run again.") from error
 

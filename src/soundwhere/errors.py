@@ -58,3 +58,10 @@ class MissingExtraError(SoundwhereError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed.", f"Install it with: pip install 'soundwhere[{extra}]'")
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be read, in words, without the numbers and paths of the system's own message."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

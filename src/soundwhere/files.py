@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.errors import OutputError
+from soundwhere.errors import OutputError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +44,9 @@ _REMEDIES = {
 
 def output_error(path: Path, error: OSError) -> OutputError:
     """Say why `path` could not be written and what to do about it."""
-    reason = error.strerror or str(error)
-    return OutputError(f"{path} cannot be written: {reason}.", _REMEDIES.get(error.errno or 0, "Choose another --out."))
+    return OutputError(
+        f"{path} cannot be written: {reason(error)}.", _REMEDIES.get(error.errno or 0, "Choose another --out.")
+    )
 
 
 def make_folder(path: Path) -> Path:

@@ -205,10 +205,44 @@ def test_the_commands_go_all_the_way(media: Path, tmp_path: Path, capsys: pytest
     assert run(["annotate", str(tmp_path)]) == 2
 
 
+def test_each_step_names_the_next(media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project, out = tmp_path / "project", tmp_path / "set"
+    init = ["benchmark", "init", str(project), "--manifest", str(media / "vggss.json"), "--data"]
+    (tmp_path / "empty").mkdir()
+    assert run([*init, str(tmp_path / "empty")]) == 0
+    assert f"looked for ID.mp4, or frames/ID.jpg and audio/ID.wav, in {tmp_path / 'empty'}" in capsys.readouterr().err
+    assert run([*init, str(media)]) == 0
+    assert (
+        f"next: soundwhere benchmark propose {project}, then soundwhere annotate {project}" in capsys.readouterr().out
+    )
+    assert run(["benchmark", "export", str(project), "--out", str(out)]) == 2
+    assert f"First run: soundwhere annotate {project}" in capsys.readouterr().err
+    annotate(Project(project), 2)
+    assert run(["benchmark", "export", str(project), "--out", str(out)]) == 0
+    assert f"next: soundwhere benchmark verify {out}" in capsys.readouterr().out
+
+
+def test_a_manifest_that_is_none(media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "picture.csv"
+    picture.write_bytes(b"\xff\xd8\xff\xe0")
+    for manifest, found in (
+        (tmp_path / "none.csv", "does not exist"),
+        (tmp_path, "is a folder, not a file"),
+        (picture, "cannot be read as CSV: it is not text in UTF-8"),
+    ):
+        command = ["benchmark", "init", str(tmp_path / "project"), "--manifest", str(manifest), "--data", str(media)]
+        assert run(command) == 2
+        assert f"{manifest} {found}." in capsys.readouterr().err
+    assert run(["benchmark", "init", str(picture), "--manifest", str(picture), "--data", str(media)]) == 2
+    assert "Give a folder for the project." in capsys.readouterr().err
+    assert run(["benchmark", "propose-score", "--data", str(picture)]) == 2
+    assert "images.csv does not exist.\nGive the folder that holds the whole data set." in capsys.readouterr().err
+
+
 def test_a_licence_that_cannot_be_read(media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     licence = tmp_path / "licence.txt"
     init = ["benchmark", "init", str(tmp_path / "project"), "--manifest", str(media / "vggss.json")]
-    for reason in ("No such file", "can't decode"):
+    for reason in ("No such file", "not text in UTF-8"):
         assert run([*init, "--data", str(media), "--licence", str(licence)]) == 2
         message, remedy = capsys.readouterr().err.strip().split("\n")
         assert f"{licence} cannot be read: " in message

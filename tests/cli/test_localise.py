@@ -41,8 +41,8 @@ def test_a_clip(give: Give, folder: Path, model_path: Path, capsys: Capture) -> 
     assert out[0] == "clip.mp4  0:02, 96x64, mono 22.05 kHz"
     assert out[1].startswith("  source 1  ■ orange   ")
     assert out[2].startswith("  source 2  ■ blue     ")
-    assert out[3] == "  scav-tiny does not count: all 2 of its sources are shown"
-    assert out[4].startswith("wrote clip.soundwhere/overlay.mp4 (with sound), index.html, result.json")
+    assert out[3] == "  scav-tiny does not count: both of its sources are shown"
+    assert out[-1].startswith("wrote clip.soundwhere/overlay.mp4 (with sound), index.html, result.json")
     stored = json.loads((folder / "clip.soundwhere" / "result.json").read_text())
     assert stored["model"]["name"] == "scav-tiny"
     assert stored["settings"]["fps"] == 2

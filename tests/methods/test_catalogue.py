@@ -176,7 +176,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for path, message in (
         (tmp_path / "none.toml", "does not exist"),
         (tmp_path, r"cannot be read: Is a directory\."),
-        (tmp_path / "binary.toml", "is not a text file"),
+        (tmp_path / "binary.toml", "cannot be read: it is not text in UTF-8"),
     ):
         with pytest.raises(ConfigError, match=message) as caught:
             read_config(path)

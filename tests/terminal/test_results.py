@@ -31,14 +31,22 @@ class Heard:
         return "left"
 
 
+class Counting(MethodConfig):
+    counts = True
+
+
 def test_where_nothing_was_heard_it_says_what_shows_the_maps(capsys: pytest.CaptureFixture[str]) -> None:
-    heard = Heard(sources=1)
-    object.__setattr__(heard, "spans", lambda _: [])
-    print_sources(heard)  # type: ignore[arg-type]
-    assert capsys.readouterr().out.splitlines() == [
-        "  source 1  ■ orange   not heard",
-        "  nothing that is seen was heard well enough; to see its maps: --sources 2 --formats png --overwrite",
-    ]
+    for kind, flags in (
+        (Counting, "--sources 2 --formats png --overwrite"),
+        (MethodConfig, "--formats png --overwrite"),
+    ):
+        heard = Heard(sources=1, model=kind(name="mine"))
+        object.__setattr__(heard, "spans", lambda _: [])
+        print_sources(heard)  # type: ignore[arg-type]
+        assert capsys.readouterr().out.splitlines() == [
+            "  source 1  ■ orange   not heard",
+            f"  nothing that is seen was heard well enough; to see its maps: {flags}",
+        ]
 
 
 def test_spans_shorter_than_a_second_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,5 +55,6 @@ def test_other_machines_are_told_an_address_of_this_one() -> None:
     ("host", "port"), [("127.0.0.1", 70000), ("192.0.2.1", 0), ("no such host", 0), ("a" * 300, 0)]
 )
 def test_what_cannot_be_listened_on_is_said(host: str, port: int) -> None:
-    with pytest.raises(ConfigError, match=re.escape(f"Port {port} on {host} cannot be used")):
+    with pytest.raises(ConfigError, match=re.escape(f"Port {port} on {host} cannot be used")) as caught:
         listen(host, port)
+    assert ("Another server" in caught.value.remedy) == (port == 0)  # no server is on a port that there is not

@@ -104,7 +104,8 @@ def export(
         raise OutputError(f"{out} already exists.", "Choose another folder: sets are never overwritten.")
     items = finished(project, accepted_only)
     if not items:
-        raise DataError(f"No frame of {project.root} is {'accepted' if accepted_only else 'done'}.", "Annotate first.")
+        state = "accepted" if accepted_only else "done"
+        raise DataError(f"No frame of {project.root} is {state}.", f"First run: soundwhere annotate {project.root}")
     with atomic_path(out) as folder:
         for done, item in enumerate(items, 1):
             _write_masks(folder / "masks", item)

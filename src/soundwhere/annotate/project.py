@@ -135,6 +135,9 @@ def read_manifest(path: Path) -> list[Entry]:
     Raises:
         DataError: It is missing or malformed.
     """
+    if not path.is_file():
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise DataError(f"{path} {what}.", "Give vggss.json, or a CSV file with id, kind and boxes, with --manifest.")
     entries = _from_csv(path) if path.suffix.lower() == ".csv" else _from_json(path)
     require_unique((entry.name for entry in entries), path)
     return entries
@@ -248,7 +251,7 @@ def _from_json(path: Path) -> list[Entry]:
 
 
 def _from_csv(path: Path) -> list[Entry]:
-    header = path.read_text(encoding="utf-8-sig").partition("\n")[0] if path.is_file() else ""
+    header = path.read_text(encoding="utf-8-sig", errors="replace").partition("\n")[0]
     column = "boxes_norm" if "boxes_norm" in header else "boxes"
     entries = []
     for row in read_table(path, ("id", "kind", column)):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from soundwhere.errors import ConfigError
+from soundwhere.errors import ConfigError, reason
 from soundwhere.files import atomic_path
 from soundwhere.terminal.options import FLAG, LocaliserOptions, named, parse
 
@@ -82,7 +82,7 @@ def _key(work: Path) -> str:
     try:
         key = path.read_text(encoding="ascii").strip() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.", "Remove it, or choose another --work.") from error
+        raise ConfigError(f"{path} cannot be read: {reason(error)}.", "Remove it, or choose another --work.") from error
     if not key:
         key = secrets.token_urlsafe(24)
         with atomic_path(path) as temporary:

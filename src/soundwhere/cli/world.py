@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
     world = World(seed=options.seed)
     if options.scenes:
         manifest = write_scenes(world, options.out / "scenes", options.scenes, options.sounding, options.silent)
-        print(f"wrote {options.scenes} scenes, listed in {show_path(manifest)}")
+        print(f"wrote {options.scenes} scene{'s' * (options.scenes > 1)}, listed in {show_path(manifest)}")
     folder = options.out / "movies"
     if options.movies:
         world.cast(0, options.sounding, options.silent)  # complains before the folder is claimed
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
                 write_movie(path, world, index, sounding=options.sounding, silent=options.silent)
             bar.update(index + 1, options.movies)
     if options.movies:
-        print(f"wrote {options.movies} movies and their truth to {show_path(folder)}")
+        print(f"wrote {options.movies} movie{'s' * (options.movies > 1)} with the truth to {show_path(folder)}")
     return 0
 
 

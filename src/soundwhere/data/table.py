@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from soundwhere.errors import DataError
+from soundwhere.errors import DataError, reason
 from soundwhere.files import is_file
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
                     expected = len(reader.fieldnames or ())
                     raise DataError(f"{path}, line {reader.line_num}: not {expected} cells.", "Correct that line.")
                 rows.append(Row(path, reader.line_num, {column: cells[column] for column in columns}))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(f"{path} does not exist.", "Give the folder that holds the whole data set.") from error
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
-        raise DataError(f"{path} cannot be read as CSV: {error}.", "Copy the data set again.") from error
+        raise DataError(f"{path} cannot be read as CSV: {reason(error)}.", "Copy the data set again.") from error
     if not rows:
         raise DataError(f"{path} has no rows.", "Copy the data set again.")
     return rows

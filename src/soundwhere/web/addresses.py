@@ -21,6 +21,8 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         ConfigError: It is taken, or the host is not one of this machine's.
     """
+    if not 0 <= port < 2**16:
+        raise ConfigError(f"Port {port} on {host} cannot be used: ports end at 65535.", "Choose another --port.")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.socket(family, socket.SOCK_STREAM)

@@ -49,5 +49,5 @@ def run(options: Options) -> int:
     print(f"{card['frames']} masks, {card['objects']} objects, {len(card['classes'])} classes, {card['duets']} duets")
     if agreed["frames"]:
         print(f"agreement on {agreed['frames']} doubly annotated frames: mask IoU {agreed['mean']:.3f}")
-    print(f"wrote {options.out}")
+    print(f"wrote {options.out}; next: soundwhere benchmark verify {options.out}")
     return 0

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from soundwhere.errors import ConfigError
+from soundwhere.errors import ConfigError, reason
 from soundwhere.terminal.messages import say
 from soundwhere.terminal.options import named
 
@@ -39,10 +39,14 @@ def run(options: Options) -> int:
 
     if not 0 <= options.double <= 1:
         raise ConfigError(f"--double is {options.double:g}.", "Give a share from 0 to 1.")
+    if options.project.exists() and not options.project.is_dir():
+        raise ConfigError(f"{options.project} is a file, not a folder.", "Give a folder for the project.")
     try:
         licence = "" if options.licence is None else options.licence.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{options.licence} cannot be read: {error}.", "Give a text file in UTF-8.") from error
+        raise ConfigError(
+            f"{options.licence} cannot be read: {reason(error)}.", "Give a text file in UTF-8."
+        ) from error
     with Bar("reading", 0) as bar:
         report = initialise(
             options.project,
@@ -60,4 +64,8 @@ def run(options: Options) -> int:
         say(f"  {item.scene}: {item.reason}")
     if report.unavailable:
         say(f"all are listed in {options.project / 'unavailable.csv'}; run this again when they are there")
+    if report.added or report.present:
+        print(f"next: soundwhere benchmark propose {options.project}, then soundwhere annotate {options.project}")
+    else:
+        say(f"looked for ID.mp4, or frames/ID.jpg and audio/ID.wav, in {options.data}")
     return 0

@@ -45,4 +45,6 @@ def run(options: Options) -> int:
                 say(f"{frame.name}: {error.message}")
             bar.update(done, len(waiting))
     print(f"candidates of {len(frames) - failed} frames by {masker.segmenter.name} are ready")
+    which = "" if options.segmenter == Options.segmenter else f" --segmenter {options.segmenter}"
+    print(f"next: soundwhere annotate {options.project}{which}")
     return 1 if failed else 0

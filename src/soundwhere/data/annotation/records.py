@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from soundwhere.data.table import Row
-from soundwhere.errors import DataError, shown
+from soundwhere.errors import DataError, reason, shown
 from soundwhere.files import is_file, parse_json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def read_json(path: Path) -> Any:
             f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", "Correct the file, or get it again."
         ) from error
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as JSON: {error}.", "Get the file again.") from error
+        raise DataError(f"{path} cannot be read as JSON: {reason(error)}.", "Get the file again.") from error
 
 
 def read_headless(path: Path, columns: Sequence[str]) -> list[Row]:
