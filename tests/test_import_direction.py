@@ -13,7 +13,7 @@ import pytest
 import soundwhere
 
 ROOT = Path(soundwhere.__file__).parent
-FIRST = ("constants", "errors", "types", "config", "files", "cores", "distributed", "web")
+FIRST = ("constants", "errors", "types", "config", "files", "cores", "signals", "distributed", "web")
 ROOMS = (
     *("media", "data", "losses", "models", "methods", "metrics", "training", "evaluation", "inference", "preparation"),
     *("analysis", "reproduction", "annotate", "serve", "live", "bench", "terminal", "cli"),

@@ -39,7 +39,9 @@ def train(*arguments: str) -> int:
         return int(str(end.code))
 
 
-def test_train_resume_and_build_upon(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_resume_and_build_upon(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert train("--out", "first", *SMALLEST) == 0
     said = capsys.readouterr().err
     assert "wrote first/best.safetensors; to try it: soundwhere clip.mp4 --model first" in said
@@ -54,6 +56,12 @@ def test_train_resume_and_build_upon(folder: Path, capsys: pytest.CaptureFixture
     assert "already holds a run" in said
     assert "--resume" in said
     assert (folder / "first" / "latest.safetensors").read_bytes() == before
+
+    # interrupted, it says how to go on
+    with monkeypatch.context() as patched:
+        patched.setattr("soundwhere.training.run.Run.train", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert train("--out", "first", "--resume", "--steps-two", "3") == 130
+    assert "to go on: soundwhere train --out first --resume" in capsys.readouterr().err
 
     # resumed with nothing but its name, it keeps its own settings
     assert train("--out", "first", "--resume", "--steps-two", "3") == 0

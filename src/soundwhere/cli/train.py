@@ -71,13 +71,19 @@ def run(arguments: list[str]) -> int:
     options: Any = parse(every, arguments, "train", default=preset, description=DESCRIPTION)
     config = Config(options.method, options.data, options.train)
 
-    from soundwhere.training.run import train
+    from soundwhere.training.run import LATEST, train
 
     resume: bool | Literal["auto"] = "auto" if options.auto_resume else options.resume
-    with _start(options, config) as start:
-        file = train(config, options.out, resume=resume, start=start, download=options.download)
-    if os.environ.get("RANK", "0") != "0":
-        return 0  # of torchrun's processes, the first one speaks
+    speaks = os.environ.get("RANK", "0") == "0"  # of torchrun's processes, the first one
+    try:
+        with _start(options, config) as start:
+            file = train(config, options.out, resume=resume, start=start, download=options.download)
+    except KeyboardInterrupt:
+        if speaks and (options.out / LATEST).exists():
+            say(f"to go on: soundwhere train --out {options.out} --resume")
+        raise
+    if not speaks:
+        return 0
     say(f"wrote {file}; to try it: soundwhere clip.mp4 --model {options.out}")
     if options.report:
         from soundwhere.evaluation.training_report import write_training_report

@@ -10,14 +10,14 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from soundwhere.errors import SoundwhereError
+from soundwhere.signals import ctrl_c_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +73,7 @@ class Worker(Generic[Item, Answer]):
         try:
             self.pipe, theirs = context.Pipe()
             self._process = context.Process(target=_work, args=(theirs, make), daemon=True)
-            with _ctrl_c_blocked():
+            with ctrl_c_blocked():
                 self._process.start()
         except OSError as error:
             remedy = "Close other programs, then try again."
@@ -198,20 +198,6 @@ def _answer(pipe: Pipe, make: Callable[[Tell], Callable[[Any], Any]]) -> None:
         return
     while True:
         pipe.send(answer(pipe.recv()))
-
-
-@contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """A process that is started within does not hear Ctrl-C before it is ready to ignore it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # it unblocks Ctrl-C when it starts, so it starts first
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupt(number: int, _frame: object) -> None:

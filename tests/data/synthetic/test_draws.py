@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -9,6 +13,9 @@ from soundwhere.data.synthetic import draws as module
 from soundwhere.data.synthetic.draws import Rendered, SyntheticDraws, render
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WORLD = World(3, (32, 32), seconds=0.25)
 
@@ -102,6 +109,38 @@ def test_rendering_on_all_cores_is_rendering_one_by_one(monkeypatch: pytest.Monk
         expected = WORLD.scene(number, 2, 1)
         assert np.array_equal(scene.image, expected.image)
         np.testing.assert_allclose(scene.sounds, expected.sounds, atol=1e-3)
+
+
+INTERRUPTED = """
+import os, signal
+from soundwhere.data.synthetic import draws
+from soundwhere.data.synthetic.world import World
+class Late:
+    def __getstate__(self):
+        return {"sent": 0}
+    def __setstate__(self, _):  # runs in the new process, before it has begun to render
+        os.killpg(0, signal.SIGINT)
+    def scene(self, *arguments):
+        return World(0, (64, 64)).scene(*arguments)
+def once(number, _):
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+if __name__ == "__main__":
+    draws._CHUNK = 1
+    signal.signal(signal.SIGINT, once)
+    try:
+        draws.render(Late(), 4)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_ctrl_c_ends_rendering_without_a_word_of_the_others(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    command = [sys.executable, str(tmp_path / "interrupted.py")]
+    ended = subprocess.run(command, capture_output=True, text=True, start_new_session=True, timeout=240, check=False)
+    assert (ended.stdout, ended.stderr) == ("interrupted\n", "")
 
 
 def test_held_out_scenes_are_a_sequence_of_another_world() -> None:

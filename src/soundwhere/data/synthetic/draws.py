@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from soundwhere.data.draws import Example
+from soundwhere.signals import ctrl_c_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,11 +87,16 @@ def render(
             progress(count, count)
         return scenes
     # spawn: a forked copy of a process that already runs torch's threads may hang
-    with ProcessPoolExecutor(min(cpu_count() or 1, len(jobs)), mp_context=get_context("spawn")) as pool:
-        for part in pool.map(_render_chunk, jobs):
+    pool = ProcessPoolExecutor(min(cpu_count() or 1, len(jobs)), mp_context=get_context("spawn"))
+    try:
+        with ctrl_c_blocked():
+            parts = pool.map(_render_chunk, jobs)
+        for part in parts:
             scenes.extend(part)
             if progress is not None:
                 progress(len(scenes), count)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return scenes
 
 
