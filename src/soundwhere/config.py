@@ -254,14 +254,12 @@ def changed_settings(before: Any, after: Any) -> list[str]:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; errors name the file, the place in it and what to do."""
+    remedy = "Give the path of a TOML file; those of this project are in configs/, in a clone of its repository."
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path} does not exist.", "Give the path of a TOML file, such as configs/paper.toml."
-        ) from error
+        raise ConfigError(f"{path} does not exist.", remedy) from error
     except (OSError, UnicodeDecodeError) as error:
-        remedy = "Give the path of a TOML file, such as configs/paper.toml."
         raise ConfigError(f"{path} cannot be read: {reason(error)}.", remedy) from error
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:  # numbers and nesting beyond all measure
         raise ConfigError(f"{path} is not valid TOML: {error}.", "Correct that line and run again.") from error

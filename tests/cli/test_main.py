@@ -115,6 +115,7 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     for words in [[name], *([name, inner] for inner in (nested[1].split(",") if nested else ()))]:
         text = help_of(words, capsys)
         assert "{None}" not in text
+        assert not text.rstrip().endswith("\\"), f"half an example of {words}"
         assert f"  soundwhere {' '.join(words)}" in text or words == ["localise"], f"no example of {words}"
     assert not re.search(r" FOLDER$", help_of(["serve"], capsys).partition("\n\n")[0])  # it is `[FOLDER]`
 

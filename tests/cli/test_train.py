@@ -44,7 +44,7 @@ def test_train_resume_and_build_upon(
 ) -> None:
     assert train("--out", "first", *SMALLEST) == 0
     said = capsys.readouterr().err
-    assert "wrote first/best.safetensors; to try it: soundwhere clip.mp4 --model first" in said
+    assert "wrote first/best.safetensors; to try it on a clip, give --model first" in said
     assert read_model(folder / "first" / "best.safetensors").config.dimension == 16
     entries = [json.loads(line) for line in (folder / "first" / "metrics.jsonl").read_text().splitlines()]
     assert [entry["step"] for entry in entries] == [1, 2, 1, 2]

@@ -84,7 +84,7 @@ def run(arguments: list[str]) -> int:
         raise
     if not speaks:
         return 0
-    say(f"wrote {file}; to try it: soundwhere clip.mp4 --model {options.out}")
+    say(f"wrote {file}; to try it on a clip, give --model {options.out}")
     if options.report:
         from soundwhere.evaluation.training_report import write_training_report
         from soundwhere.terminal.tables import print_tables

@@ -64,7 +64,10 @@ def find_method(family: str, where: str = "") -> Method:
     """A method by the name of its family; `where` says in errors which file asked for it."""
     if family not in METHODS:
         place = f"{where}: there" if where else "There"
-        raise ConfigError(f"{place} is no method {family!r}.", f"Choose one of: {', '.join(METHODS)}.")
+        raise ConfigError(
+            f"{place} is no method {family!r}.",
+            f"Choose one of: {', '.join(METHODS)}. One of your own is known to the program that adds it.",
+        )
     found = METHODS[family]
     method: Method = importlib.import_module(found).METHOD if isinstance(found, str) else found
     return method

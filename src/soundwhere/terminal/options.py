@@ -7,6 +7,7 @@ Those of `soundwhere clip.mp4` have types that tyro checks by itself (`Optional`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,8 @@ def parse_nested(commands: Nested, arguments: list[str], command: str, descripti
 def _examples(description: str, command: str, arguments: list[str]) -> str:
     """Those examples of a command that show one of the commands within it, if help is asked for that one."""
     start = f"soundwhere {command} {arguments[0]} "
-    lines = [line for line in description.splitlines() if f"{line.strip()} ".startswith(start)]
+    whole = re.split(r"(?<!\\)\n", description)  # an example may go on in the next line
+    lines = [line for line in whole if f"{line.strip()} ".startswith(start)]
     return "\n".join(["", "Examples:", *lines, ""]) if lines and not arguments[0].startswith("-") else ""
 
 
