@@ -144,6 +144,17 @@ def test_what_cannot_be_used_is_told_and_the_rest_is_used(tmp_path, clip_path):
     assert words.endswith("and 2 more")
 
 
+def test_a_result_beside_its_clip_is_not_trained_on(tmp_path):
+    """Its overlay has the answer painted on it."""
+    make_video(tmp_path / "a.mkv", 3)
+    (tmp_path / "a.soundwhere" / "heatmaps").mkdir(parents=True)
+    make_video(tmp_path / "a.soundwhere" / "overlay.mkv", 3)
+    (tmp_path / "a.soundwhere" / "heatmaps" / "source-1.png").touch()
+    clips = FolderClips(tmp_path)
+    assert len(clips) == 1
+    assert clips.problems == []
+
+
 def test_nothing_to_use(tmp_path):
     with pytest.raises(DataError, match="no video, no picture, no sound"):
         FolderClips(tmp_path)

@@ -29,7 +29,8 @@ def test_a_folder_gives_its_videos_in_order_and_cuts_long_ones(videos: Path) -> 
 
 
 def test_photos_go_with_the_sound_beside_them(tmp_path: Path) -> None:
-    for name in ("a.jpg", "a.wav", "b.png", ".hidden.jpg"):
+    (tmp_path / "a.soundwhere").mkdir()
+    for name in ("a.jpg", "a.wav", "b.png", ".hidden.jpg", "a.soundwhere/overlay.mp4"):
         (tmp_path / name).touch()
     found = [(entry.file, entry.sound) for entry in Listing([tmp_path]).entries()]
     assert found == [("a.jpg", "a.wav"), ("b.png", "?")]

@@ -288,7 +288,8 @@ def test_strict_and_dry_run(tmp_path: Path, videos: Path, capsys: pytest.Capture
     assert run([*arguments, "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "14 clips in 1 shards" in said
-    assert "a sample of 8 clips" in said
+    assert "a sample of 8 clips: 1 cannot be used" in said
+    assert "bad.mp4 is not a media file" in said
     assert not (tmp_path / "out").exists()
     assert run(arguments) == 0
     assert run([*arguments, "--strict"]) == 1

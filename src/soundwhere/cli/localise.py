@@ -205,14 +205,13 @@ def _find(names: tuple[str, ...]) -> tuple[list[Path], list[Outcome]]:
 
 def _expand(name: str) -> Iterator[Path]:
     """The files a name stands for: itself, the videos below a folder, or what a pattern matches."""
-    from soundwhere.media.container import VIDEO_SUFFIXES
+    from soundwhere.media.container import VIDEO_SUFFIXES, left_out
 
     path = Path(name)
     if path.is_dir():
         files = (file for file in sorted(path.rglob("*")) if file.suffix.lower() in VIDEO_SUFFIXES and file.is_file())
         for file in files:
-            inside = file.relative_to(path).parts
-            if not any(part.startswith(".") or part.endswith(".soundwhere") for part in inside):
+            if not any(map(left_out, file.relative_to(path).parts)):
                 yield file
     elif not path.exists() and glob.has_magic(name):
         yield from (Path(match) for match in sorted(glob.glob(name, recursive=True)) if Path(match).is_file())  # noqa: PTH207 - absolute patterns too

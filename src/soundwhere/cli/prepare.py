@@ -133,7 +133,10 @@ def _tell(report: Report, options: Options) -> int:
     if len(report.problems) == plan.clips:
         say(f"failed: none of the {plan.clips} clips can be used, so there is nothing in {options.out} to train on.")
         return 1
-    say(f"the set is {'complete' if report.complete else 'not complete yet'}: {options.out}")
+    if report.complete:
+        say(f"the set is complete: {options.out}; to train on it: --source shards --root {options.out}")
+    else:
+        say(f"the set is not complete yet: {options.out}")
     return 1 if options.strict and report.problems else 0
 
 
@@ -150,7 +153,9 @@ def _dry_run(options: Options, listing: Listing) -> int:
     )
     workers = options.workers or default_workers()
     print(f"{found.clips} clips in {found.shards} shards of {found.clips_per_shard}, {found.left} clips left to do")
-    print(f"a sample of {found.sampled} clips: {found.bad} cannot be used, {_size(found.clip_bytes)} each")
+    print(f"a sample of {found.sampled} clips: {len(found.problems)} cannot be used, {_size(found.clip_bytes)} each")
+    for problem in found.problems:
+        print(f"  {problem}")
     print(f"about {_size(found.size)}, and {_clock(found.seconds(workers))} with {workers} processes")
     return 0
 

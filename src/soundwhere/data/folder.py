@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from soundwhere.data.clips import Clips, StillClip, VideoClip, file_key
 from soundwhere.errors import DataError, MediaError
 from soundwhere.media.container import VIDEO_SUFFIXES as VIDEO_SUFFIXES
+from soundwhere.media.container import left_out
 from soundwhere.media.image import IMAGE_SUFFIXES
 from soundwhere.media.video import probe, require_streams
 
@@ -27,7 +28,7 @@ class FolderClips(Clips):
 
     A video gives the frame in its middle and the 3 s of sound around it (in training, any 3 s that include the frame);
     a long one is first cut into equal stretches of about 10 s. A picture goes with any 3 s of its recording. Files are
-    taken in the order of their names; hidden ones and other kinds of file are not looked at.
+    taken in the order of their names; hidden ones, results of ours and other kinds of file are not looked at.
 
     Args:
         root: The folder.
@@ -72,7 +73,7 @@ class FolderClips(Clips):
 def _files(root: Path, suffixes: frozenset[str]) -> list[Path]:
     """Files below a folder, sorted, whose name ends in one of the suffixes."""
     paths = (path for path in root.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
-    return sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(root).parts))
+    return sorted(path for path in paths if not any(map(left_out, path.relative_to(root).parts)))
 
 
 def _cut(path: Path, root: Path) -> list[VideoClip]:

@@ -130,10 +130,10 @@ def read_manifest(path: Path, folder: str) -> dict[str, Any]:
         for name, kind in (("recipe", dict), ("clips", int), ("shards", int), ("clips_per_shard", int)):
             if not isinstance(manifest[name], kind):
                 raise ValueError(f"`{name}` is {manifest[name]!r}")
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(
             f"{folder} holds no {MANIFEST}, so it is not a set of shards.",
-            "Make one with `soundwhere prepare`, and give its folder with --root.",
+            "Make one with `soundwhere prepare`, and give its folder.",
         ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} is damaged: {error}.", _REMEDY) from error

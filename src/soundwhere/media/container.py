@@ -36,6 +36,11 @@ decoder_threads = 0  # of a video; 0 is as many as there are cores, processes th
 _RATES_HZ = (1_000, 1_000_000)  # sound outside of this range is damage, too
 
 
+def left_out(name: str) -> bool:
+    """Whether a folder or file is not looked at when a folder is searched: it is hidden, or a result of ours."""
+    return name.startswith(".") or name.endswith(".soundwhere")
+
+
 @contextmanager
 def open_media(path: Path) -> Iterator[InputContainer]:
     """Open a media file for reading.

@@ -30,7 +30,7 @@ class Estimate:
         clips_per_shard: How many clips go into one.
         left: Clips of shards that are not finished.
         sampled: How many clips were tried.
-        bad: How many of them cannot be used.
+        problems: Why some of them cannot be used.
         clip_bytes: Mean size of those that can; 0 without any.
         clip_s: Mean time that one took, on one processor.
     """
@@ -40,14 +40,14 @@ class Estimate:
     clips_per_shard: int
     left: int
     sampled: int
-    bad: int
+    problems: tuple[str, ...]
     clip_bytes: float
     clip_s: float
 
     @property
     def size(self) -> float:
         """Of the whole set, in bytes."""
-        return self.clip_bytes * self.clips * (1 - self.bad / max(1, self.sampled))
+        return self.clip_bytes * self.clips * (1 - len(self.problems) / max(1, self.sampled))
 
     def seconds(self, workers: int) -> float:
         """How long what is left takes."""
@@ -76,15 +76,15 @@ def estimate(
             features=features,
         )
         left = sum(plan.count(shard) for shard in range(plan.shards) if not begun or finished(plan, shard) is None)
-        sizes, numbers = [], sample_numbers(plan.clips)
+        sizes, problems, numbers = [], [], sample_numbers(plan.clips)
         began = time.perf_counter()
         for number in numbers:
             shard, place = divmod(number, plan.clips_per_shard)
             entry = next(entry for at, (_, entry) in enumerate(plan.entries(shard)) if at == place)
             try:
                 sizes.append(tar_bytes(prepare_clip(entry, listing, recipe, encode).members))
-            except MediaError:
-                continue
+            except MediaError as error:
+                problems.append(error.message)
         took_s = time.perf_counter() - began
     return Estimate(
         plan.clips,
@@ -92,7 +92,7 @@ def estimate(
         plan.clips_per_shard,
         left,
         len(numbers),
-        len(numbers) - len(sizes),
+        tuple(problems),
         sum(sizes) / max(1, len(sizes)),
         took_s / len(numbers),
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from soundwhere.data.annotation.records import read_json
 from soundwhere.data.folder import SOUND_SUFFIXES
 from soundwhere.errors import DataError, MediaError, shown
-from soundwhere.media.container import VIDEO_SUFFIXES
+from soundwhere.media.container import VIDEO_SUFFIXES, left_out
 from soundwhere.media.image import IMAGE_SUFFIXES
 from soundwhere.media.video import length_s
 
@@ -179,10 +179,10 @@ def stretches(entry: Entry, end_s: float, window_s: float) -> list[Entry]:
 
 
 def _walk(folder: Path) -> Iterator[str]:
-    """Names of files below a folder in one order everywhere, hidden ones left out."""
+    """Names of files below a folder in one order everywhere, hidden ones and results left out."""
     for path, names, files in os.walk(folder):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for file in sorted(file for file in files if not file.startswith(".")):
+        names[:] = sorted(name for name in names if not left_out(name))
+        for file in sorted(file for file in files if not left_out(file)):
             yield (Path(path) / file).relative_to(folder).as_posix()
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.errors import DataError, OutputError, SoundwhereError
 from soundwhere.files import make_folder, output_error, write_text
+from soundwhere.media.container import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -302,8 +303,7 @@ class Shelf:
         """Number and path of each video, by name; hidden ones and results are left out."""
         for path in sorted(self.root.rglob("*")):
             inside = path.relative_to(self.root).parts
-            hidden = any(part.startswith(".") or part.endswith(".soundwhere") for part in inside)
-            if path.suffix.lower() in self.suffixes and not hidden and path.is_file():
+            if path.suffix.lower() in self.suffixes and not any(map(left_out, inside)) and path.is_file():
                 yield hashlib.sha256("/".join(inside).encode(errors="surrogateescape")).hexdigest()[:16], path
 
     def find(self, number: str) -> Path:

@@ -69,7 +69,7 @@ def read_headless(path: Path, columns: Sequence[str]) -> list[Row]:
                     )
                 rows.append(Row(path, reader.line_num, dict(zip(columns, cells, strict=True))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as CSV: {error}.", "Get the file again.") from error
+        raise DataError(f"{path} cannot be read as CSV: {reason(error)}.", "Get the file again.") from error
     if not rows:
         raise DataError(f"{path} has no rows.", "Get the file again.")
     return rows
