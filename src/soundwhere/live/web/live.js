@@ -317,7 +317,7 @@
     page.rows = page.session.colours.map(function (colour, number) { return sourceRow(number, colour); });
     at("sources").replaceChildren.apply(at("sources"), page.rows);
     at("model").textContent = page.session.model;
-    at("note").textContent = "The curves show how confidently each source is found; below " + page.session.least_confidence + ", the dotted line, and in silence nothing is drawn. " +
+    at("note").textContent = "The curves show how confidently each source is found; below " + page.session.least_confidence.toFixed(2) + ", the dotted line, and in silence nothing is drawn. " +
       "An answer is about the last 3 seconds of sound, so heat follows a new sound with some delay. soundwhere " + page.session.version + ".";
     curves = new own.Curves(at("curve"), page.session.colours, page.session.least_confidence);
   }
