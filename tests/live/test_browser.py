@@ -209,6 +209,10 @@ def test_a_reload_goes_on_and_a_second_tab_has_a_stream_of_its_own(page: Page, s
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Use camera and microphone")).to_be_visible()
     assert alpha(page).max() == 0
+    expect(page.locator(".source .place").first).to_have_text("–")  # and nothing is said about what is over
+    expect(page.locator(".source.sounding")).to_have_count(0)
+    expect(page.locator("#latency")).to_have_text("–")
+    assert page.evaluate("document.querySelector('.source .meter i').offsetWidth") == 0
 
 
 def test_a_file_is_played_and_localised(page: Page, scene: Scene) -> None:
@@ -267,6 +271,7 @@ def test_from_another_machine_it_says_what_tls_needs_and_the_key_leaves_the_addr
     assert page.url == f"http://camera.example:{server.port}/"
     expect(page.locator("#why")).to_contain_text("over TLS (https)")
     expect(page.locator("#why")).to_contain_text(f"ssh -L {server.port}:127.0.0.1:{server.port} camera.example")
+    expect(page.locator("#why")).to_contain_text(f"http://127.0.0.1:{server.port}/ with the key")
     expect(page.get_by_role("button", name="Use camera and microphone")).to_be_disabled()
     page.set_input_files("#file", scene["folder"] / "clip.mp4")  # which works over plain http, too
     soon(page, "soundwhere.live.hot")

@@ -182,6 +182,8 @@ def test_files_chosen_together_photo_and_sound_and_settings(page: Page, movie: P
     (tmp_path / "broken.mp4").write_bytes(b"x" * 500_000)  # takes longest to send, and comes first all the same
     shutil.copy(movie, tmp_path / "last.mp4")
     page.locator("#settings summary").click()
+    expect(page.locator("#set-model option").first).to_have_text("as usual: scav-tiny")
+    expect(page.locator("#set-sources option").first).to_have_text("as usual: those that sound")
     page.locator("#set-sources").select_option("1")
     page.locator("#set-fps").fill("2.5")
     expect(page.locator("#chosen")).to_have_text("2.5 frames a second, 1 source")
@@ -202,6 +204,32 @@ def test_files_chosen_together_photo_and_sound_and_settings(page: Page, movie: P
     page.keyboard.press("Escape")
     card(page, "broken.mp4").get_by_role("button", name="Try again: broken.mp4").click()
     expect(card(page, "broken.mp4")).to_have_class(re.compile("waiting|working|failed"))
+
+
+def test_on_a_phone_a_clip_opens_at_its_top_and_there_is_a_way_back(page: Page) -> None:
+    page.set_viewport_size({"width": 844, "height": 390})
+    for _ in range(6):  # so many that the list has to be scrolled
+        page.locator("#clips button", has_text="mute.mp4").click()
+        expect(page.locator("#doing-text")).to_contain_text("no sound track")
+        page.get_by_role("link", name="soundwhere: all clips").click()
+    again = card(page, "mute.mp4").get_by_role("button", name="Try again")
+    state, button = card(page, "mute.mp4").locator(".state").bounding_box(), again.bounding_box()
+    assert state is not None
+    assert button is not None
+    assert button["y"] >= state["y"] + state["height"]  # below the words, not beside them
+    page.locator("#clips button", has_text="short.mp4").scroll_into_view_if_needed()
+    assert page.evaluate("scrollY") > 0
+    page.locator("#clips button", has_text="short.mp4").click()
+    expect(page.locator(".player .stage video")).to_be_visible()
+    assert page.evaluate("scrollY") == 0
+    page.get_by_role("button", name="Full screen").click()
+    soon(page, "document.fullscreenElement !== null")
+    stage = page.locator(".player .stage").bounding_box()
+    assert stage is not None
+    assert stage["height"] > 250  # most of the screen
+    page.get_by_role("button", name="Full screen").click()
+    page.get_by_role("link", name="soundwhere: all clips").click()
+    expect(page.locator("#library")).to_be_visible()
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])

@@ -234,6 +234,9 @@ def test_from_other_machines_only_with_the_key(jobs: Jobs, runner: Runner) -> No
             assert client.get(path).status_code == 401
         assert upload(client, "good.mp4").status_code == 401
         assert client.get("/enter", params={"key": "guess"}).status_code == 401
+        somebody = client.get("/", headers={"Accept": "text/html,*/*"})  # reads plain words
+        assert somebody.status_code == 401
+        assert somebody.text == "Follow the link that the server printed when it started."
         assert client.get("/enter", params={"key": "secret"}).status_code == 200  # and on to the page
         assert client.get("/api/jobs").json() == []
     with pytest.raises(ConfigError, match="without a key"):
@@ -273,6 +276,7 @@ def test_a_cancelled_clip_is_tried_again(client: TestClient, until: Until) -> No
 def test_what_was_chosen_goes_with_the_clip(client: TestClient, jobs: Jobs, shelf: Shelf) -> None:
     models = client.get("/api/session").json()["models"]
     assert {"scav-tiny", "scav-mobile"} <= set(models)
+    assert client.get("/api/session").json()["usual"] == {"fps": 5.0, "sources": None}
     about = {"name": "good.mp4", "model": models[0], "fps": "2.5", "sources": "3", "batch": "7"}
     number = client.post("/api/uploads", params=about, content=b"film").json()["id"]
     assert jobs.get(number).options == {"model": models[0], "fps": 2.5, "sources": 3}

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ from soundwhere import __version__
 from soundwhere.errors import SoundwhereError
 from soundwhere.inference.folder import list_files
 from soundwhere.inference.player import SCHEMA
-from soundwhere.inference.settings import MOST_SOURCES
+from soundwhere.inference.settings import MOST_SOURCES, Settings
 from soundwhere.media.container import VIDEO_SUFFIXES
 from soundwhere.media.image import IMAGE_SUFFIXES
 from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name, work_error
@@ -38,7 +39,7 @@ from soundwhere.web.door import add_door, admission, require_key, with_key
 from soundwhere.web.guard import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
 UPLOADS: Final = "/api/uploads"
 MODELS: Final = tuple(
@@ -104,6 +105,7 @@ def make_app(
     shelf: Shelf | None = None,
     limit_bytes: int = 2 << 30,
     key: str = "",
+    usual: Mapping[str, Any] = MappingProxyType({}),
 ) -> Guard:
     """The application, guarded.
 
@@ -113,6 +115,7 @@ def make_app(
         shelf: A folder to pick clips from.
         limit_bytes: Size of the largest upload.
         key: With it everyone has to follow the link `/enter?key=KEY` first, and the server may have any name.
+        usual: The options of `Localiser` for clips about which nothing else was chosen.
     """
 
     @asynccontextmanager
@@ -131,7 +134,9 @@ def make_app(
         dependencies=[Depends(admission(key))],
     )
     add_door(app, key)
-    _add_queue(app, jobs, runner, shelf, {"version": __version__, "limit_bytes": limit_bytes, "models": MODELS})
+    as_usual = {"fps": usual.get("fps", Settings.fps), "sources": usual.get("sources")}
+    about = {"version": __version__, "limit_bytes": limit_bytes, "models": MODELS, "usual": as_usual}
+    _add_queue(app, jobs, runner, shelf, about)
     _add_uploads(app, jobs, limit_bytes)
     _add_results(app, jobs)
     return Guard(app, frozenset() if key else LOOPBACK, frozenset({UPLOADS}))
@@ -352,7 +357,7 @@ def serve(
 
     listener = listen(host, port)
     runner = Runner(jobs, partial(make_worker, options), useless)
-    server = make_server(make_app(jobs, runner, shelf, limit_bytes, key))
+    server = make_server(make_app(jobs, runner, shelf, limit_bytes, key, options))
     ready([with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])])
     server.run(sockets=[listener])
     if complaints:

@@ -1,4 +1,7 @@
-"""An application that shows a page: the page's own files, and every error as JSON with `error` and `remedy`."""
+"""An application that shows a page: the page's own files, and every error as JSON with `error` and `remedy`.
+
+Somebody who follows a link that leads nowhere reads the same in plain words.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import AfterValidator, Field
 from starlette.exceptions import HTTPException
 
@@ -85,20 +88,27 @@ def make_application(title: str, *packages: str, page: bool = True, **options: A
     return app
 
 
-async def _complain(_: Request, error: Exception) -> Json:
+async def _complain(request: Request, error: Exception) -> Response:
     assert isinstance(error, SoundwhereError)
     usual = 507 if isinstance(error, OutputError) else 400
-    return Json({"error": error.message, "remedy": error.remedy}, getattr(error, "status", usual))
+    return _told(request, getattr(error, "status", usual), error.message, error.remedy)
 
 
-async def _refuse(_: Request, error: Exception) -> Json:
+async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return Json({"error": error.detail, "remedy": ""}, error.status_code)
+    return _told(request, error.status_code, error.detail)
 
 
-async def _correct(_: Request, error: Exception) -> Json:
+async def _correct(request: Request, error: Exception) -> Response:
     """Say what is wrong with a request, without sending it back: it may hold what JSON cannot."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = " ".join(map(str, first["loc"]))
-    return Json({"error": f"The request is malformed ({place}: {first['msg']}).", "remedy": "Reload the page."}, 422)
+    return _told(request, 422, f"The request is malformed ({place}: {first['msg']}).", "Reload the page.")
+
+
+def _told(request: Request, status: int, error: str, remedy: str = "") -> Response:
+    """What went wrong: to a page as JSON, to somebody who followed a link as plain words."""
+    if "text/html" in request.headers.get("accept", ""):
+        return PlainTextResponse(f"{error}\n{remedy}".strip().encode("utf-8", "replace"), status)
+    return Json({"error": error, "remedy": remedy}, status)

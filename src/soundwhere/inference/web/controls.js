@@ -117,7 +117,7 @@ window.soundwhere = window.soundwhere || {};
   own.sourceRow = function (source, layer, changed) {
     var make = own.element, usual = "Source " + source.number;
     var seconds = source.spans_s.reduce(function (sum, span) { return sum + span[1] - span[0]; }, 0);
-    var heard = source.spans_s.length ? source.where + " · " + seconds.toFixed(1) + " s" : "not heard";
+    var heard = source.spans_s.length ? source.where + " ·\u00a0" + seconds.toFixed(1) + "\u00a0s" : "not heard";
     var name = make("input", {
       type: "text", class: "name", maxlength: "40", placeholder: usual, "aria-label": "Name of source " + source.number, title: "Type a name",
       spellcheck: "false", oninput: function () { changed({ name: name.value.trim() }); },

@@ -78,7 +78,7 @@ window.soundwhere = window.soundwhere || {};
       this.rows = data.sources.map(function (source, number) {
         return own.sourceRow(source, self.layers[number], function (what) { self.change(number, what); });
       });
-      var note = "The curves show how confidently each source is found. Below " + data.least_confidence + ", the dotted line, and in silence nothing is drawn. " +
+      var note = "The curves show how confidently each source is found. Below " + data.least_confidence.toFixed(2) + ", the dotted line, and in silence nothing is drawn. " +
         "Localised by " + data.model + " at " + data.analysis + ". soundwhere " + data.version + ".";
       var panel = make("aside", { class: "panel" }, [
         make("section", {}, [make("h2", {}, ["Sources"]), make("ul", { class: "sources" }, this.rows)]),

@@ -17,6 +17,11 @@
       while (this.points.length && this.points[0].time < time - KEPT_S - 1) this.points.shift();
     }
 
+    clear() {
+      this.points = [];
+      this.draw(0);
+    }
+
     draw(now) {
       var scale = Math.min(2, window.devicePixelRatio || 1), wide = this.canvas.clientWidth, high = this.canvas.clientHeight;
       if (!wide) return;

@@ -11,10 +11,11 @@
   own.whyNoCamera = function () {
     if (navigator.mediaDevices && navigator.mediaDevices.getUserMedia) return "";
     if (window.isSecureContext) return "This browser has no access to cameras.";
+    var port = location.port || "80";
     return "Browsers give cameras and microphones only to pages on the same machine or over TLS (https), and this page came over " +
       "plain http from " + location.host + ".\n" +
-      "Either tunnel: ssh -L " + (location.port || 80) + ":127.0.0.1:" + (location.port || 80) + " " + location.hostname + ", then open http://127.0.0.1:" + (location.port || 80) +
-      " here. Or put a proxy with a certificate that this machine trusts before the server; docs/live.md has an example.\n" +
+      "Either tunnel: ssh -L " + port + ":127.0.0.1:" + port + " " + location.hostname + ", then open here the link that the server printed for itself, " +
+      "http://127.0.0.1:" + port + "/ with the key. Or put a proxy with a certificate that this machine trusts before the server; docs/live.md has an example.\n" +
       "A file can be played without either.";
   };
 

@@ -91,7 +91,19 @@
     sessionStorage.removeItem("soundwhere-live");
     page.hot = false;
     draw();
+    forget();
     become("idle");
+  }
+
+  /** Nothing is said about what is over. */
+  function forget() {
+    [page.answers, page.latencies, page.onsets].forEach(function (list) { list.length = 0; });
+    Object.assign(page, { dropped: 0, last: null, onset: null, levelDb: -Infinity });
+    page.rows.forEach(function (row) { row.show({ sounding: false, place: "", confidence: 0 }); });
+    ["rate", "latency", "onset", "dropped", "level", "said"].forEach(function (id) { at(id).textContent = id === "said" ? "" : "–"; });
+    at("level-bar").style.width = "0";
+    at("level-meter").setAttribute("aria-valuenow", String(SILENT_DB));
+    if (curves) curves.clear();
   }
 
   function toggle() {
@@ -317,9 +329,10 @@
     page.rows = page.session.colours.map(function (colour, number) { return sourceRow(number, colour); });
     at("sources").replaceChildren.apply(at("sources"), page.rows);
     at("model").textContent = page.session.model;
-    at("note").textContent = "The curves show how confidently each source is found; below " + page.session.least_confidence + ", the dotted line, and in silence nothing is drawn. " +
+    at("note").textContent = "The curves show how confidently each source is found; below " + page.session.least_confidence.toFixed(2) + ", the dotted line, and in silence nothing is drawn. " +
       "An answer is about the last 3 seconds of sound, so heat follows a new sound with some delay. soundwhere " + page.session.version + ".";
     curves = new own.Curves(at("curve"), page.session.colours, page.session.least_confidence);
+    forget();
   }
 
   async function open() {

@@ -13,6 +13,7 @@
   function open() { return location.hash.slice(1); }
 
   function show(view) {
+    if (at(view).hidden && view !== "library") scrollTo(0, 0); // what was further down the list begins at its top, too
     ["library", "progress", "player"].forEach(function (id) { at(id).hidden = id !== view; });
     document.body.classList.toggle("playing", view === "player");
     if (view !== "player" && player) {
@@ -28,6 +29,8 @@
     at("title").textContent = job ? job.name : "";
     at("title").hidden = !job; // a heading says something
     at("facts").textContent = player && job ? player.data.facts : "";
+    at("model").textContent = player && job ? player.data.model : session.model || "";
+    if (session.model && at("set-model").options.length) at("set-model").options[0].text = "as usual: " + session.model;
     document.title = (job ? job.name + " · " : "") + "soundwhere";
     if (job && job.state === "done") play(job);
     else if (job || upload) {
@@ -49,7 +52,7 @@
       if (shown !== job.id || open() !== job.id) return;
       show("player");
       player = new own.Player(at("player"), data);
-      at("facts").textContent = data.facts;
+      render();
     } catch (error) {
       if (shown === job.id) shown = "";
       show("progress");
@@ -256,9 +259,9 @@
         if (half) about.sound = half.sound;
       }
       if (!upload.unwanted) job = await part(photo, about, sound ? sound.size : 0);
+      if (job) jobs = await server.jobs().catch(function () { return [job].concat(jobs); }); // at its place among the others
       uploads.splice(uploads.indexOf(upload), 1);
       if (open() === upload.id) history.replaceState(null, "", job ? "#" + job.id : "#");
-      if (job) jobs.unshift(job);
     } catch (error) {
       Object.assign(upload, { state: "failed", error: error.message, remedy: error.remedy || "" });
     }
@@ -274,7 +277,6 @@
     try {
       jobs = await server.jobs();
       if (!session.model) session = await server.session(); // it is being loaded
-      at("model").textContent = session.model;
       at("lost").hidden = true;
       if (jobs.some(going)) wait = SOON_MS;
       render();
@@ -293,6 +295,8 @@
       var here = ["127.0.0.1", "localhost", "[::1]"].includes(location.hostname);
       at("limit").textContent = (here ? "It stays on this machine. " : "") + "Up to " + own.size(session.limit_bytes) + ".";
       at("set-model").replaceChildren.apply(at("set-model"), [make("option", { value: "" }, ["as usual"])].concat(session.models.map(function (name) { return make("option", { value: name }, [name]); })));
+      at("set-fps").placeholder = "as usual: " + session.usual.fps;
+      at("set-sources").options[0].text = "as usual: " + (session.usual.sources || "those that sound");
       for (var count = 1; count <= 7; count++) at("set-sources").append(make("option", { value: count }, [String(count)]));
       if (session.folder !== null) {
         at("folder").textContent = session.folder;
