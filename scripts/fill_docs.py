@@ -79,9 +79,11 @@ class Figures:
         if not path.is_file():
             self.missing.add(f"{plan['file']}: all rows")
             return None
-        lines = [_row([column[0] for column in plan["columns"]]), "|" + "---:|" * len(plan["columns"])]
+        columns = plan["columns"]
+        first = "---:|" if columns[0][2] else "---|"  # figures, or words
+        lines = [_row([column[0] for column in columns]), f"|{first}" + "---:|" * (len(columns) - 1)]
         for row in parse_json(path.read_bytes())["rows"]:
-            lines.append(_row([format(row[key], form) for _, key, form in plan["columns"]]))
+            lines.append(_row([format(row[key], form) for _, key, form in columns]))
         return "\n".join(lines)
 
 

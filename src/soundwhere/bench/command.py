@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.errors import SoundwhereError
+from soundwhere.errors import ConfigError, SoundwhereError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,8 +78,8 @@ def bench_command(
     seconds: float,
     turns: int,
     environment: Mapping[str, str] | None = None,
-) -> None:
-    """Measure and print: json alone and with the overlay, for each runtime.
+) -> list[dict[str, Any]]:
+    """Measure and print: json alone and what people get who ask for nothing, overlay and page too, for each runtime.
 
     Args:
         clip: A video; without it, one of 1280 x 720 pixels is written.
@@ -87,7 +87,11 @@ def bench_command(
         seconds: Length of the clip that is written.
         turns: Runs of each; the one with the least CPU seconds counts.
         environment: See `time_command`.
+
+    Returns:
+        A row for each line, as JSON values.
     """
+    rows: list[dict[str, Any]] = []
     with TemporaryDirectory() as made:
         folder = Path(made)
         if clip is None:
@@ -98,13 +102,26 @@ def bench_command(
         columns = ("wall", "first", "CPU", *PARTS)
         print(f"{'seconds':<20}" + "".join(f"{column:>9}" for column in columns))
         for name, chosen in runtimes.items():
-            for what, formats in (("json", "json"), ("overlay", "mp4,json")):
+            for what, formats in (("json", ["--formats", "json"]), ("overlay", [])):
                 runs = []
                 for turn in range(turns):
                     out = folder / f"{name}-{what}-{turn}"
-                    arguments = ["localise", str(clip), "--out", str(out), "--formats", formats, *chosen]
+                    arguments = ["localise", str(clip), "--out", str(out), *formats, *chosen]
                     runs.append(time_command(arguments, environment))
                 best = min(runs, key=lambda run: run.cpu_s)
                 figures = (best.wall_s, best.first_s, best.cpu_s, *best.parts_s.values())
                 print(f"{f'{name}, {what}':<20}" + "".join(f"{figure:>9.2f}" for figure in figures), flush=True)
+                rows.append({"run": f"{name}, {what}", **asdict(best)})
     print("wall: start to end; first: start to first answer; the others are CPU seconds; media: decode, shrink, encode")
+    return rows
+
+
+def versions(against: Path | None) -> dict[str, dict[str, str]]:
+    """What is measured, by name: another version, if its src is given, and this one; and what lets Python find it."""
+    if against is None:
+        return {"this version": {}}
+    if not (against / "soundwhere" / "__init__.py").is_file():
+        raise ConfigError(
+            f"{against} does not hold the package.", "Give the src folder of a checkout, such as a worktree's."
+        )
+    return {str(against): {"PYTHONPATH": str(against.absolute())}, "this version": {}}

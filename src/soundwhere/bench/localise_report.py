@@ -6,10 +6,11 @@ import importlib.util
 import math
 import sys
 import time
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +29,8 @@ _TURNS = 3  # of everything that is compared, so that a busy moment of the machi
 _PAPER_FPS = 43.2  # of one forward pass on an A100
 
 
-def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> None:
-    """Measure and print."""
+def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> dict[str, Any]:
+    """Measure and print; returns the figures as JSON values."""
     import torch
 
     from soundwhere.bench import localising as bench
@@ -58,23 +59,27 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
         columns = {"seconds": 9, "frames/s": 10, "x plain": 9, "single forward": 16, "same maps": 12, "median off": 12}
         print("\n" + " " * 12 + "".join(f"{column:>{width}}" for column, width in columns.items()))
         maps, times_s = _take_turns(model, localisers, footage, fps)
+        rows = []
         for runtime, passed_s in times_s.items():
-            speed = (
-                f"{runtime:<12}{passed_s:>9.2f}{len(maps) / passed_s:>10.1f}{times_s['plain loop'] / passed_s:>9.1f}"
-            )
+            ratio = times_s["plain loop"] / passed_s
+            row = {"run": runtime, "seconds": f"{passed_s:.2f}", "rate": f"{len(maps) / passed_s:.1f}"}
+            row |= {"ratio": f"{ratio:.1f}", "single": "-", "same": "-", "off": "-"}
             if runtime in localisers:
-                speed += f"{_single_forward(model, files.get(runtime), runtime):>16}"
+                row["single"] = _single_forward(model, files.get(runtime), runtime)
                 off = bench.differences(localisers[runtime], footage, maps)
-                same = f"{int((off < TOLERANCE).sum())}/{len(off)}"
-                speed += f"{same:>12}{float(off.median()):>11.1e}"
-            print(speed)
+                row["same"] = f"{int((off < TOLERANCE).sum())}/{len(off)}"
+                row["off"] = f"{float(off.median()):.1e}"
+            cells = zip(list(row.values())[1:], columns.values(), strict=True)
+            print(f"{runtime:<12}" + "".join(f"{cell:>{width}}" for cell, width in cells))
+            rows.append(row)
         runtime = min(localisers, key=times_s.__getitem__)
         localiser = localisers[runtime]
         print(f"same maps: frames whose maps differ by less than {TOLERANCE:g} from the plain loop's")
         print(f"the paper's single forward pass on an A100: {_PAPER_FPS} frames/s")
         result = localiser.localise(clip)
         print(f"\nby part, each alone ({runtime}; a matrix product reaches {peak / 1e9:.0f} Gflop/s):")
-        for part in bench.time_parts(localiser, model, result, Path(folder) / "parts.mp4"):
+        parts = bench.time_parts(localiser, model, result, Path(folder) / "parts.mp4")
+        for part in parts:
             speed = f"{part.flop / part.seconds / 1e9:>8.1f} Gflop/s{part.flop / part.seconds / peak:>7.0%}"
             print(f"  {part.name:<32}{part.seconds:>8.2f} s{speed if part.flop else ''}")
         start = time.perf_counter()
@@ -83,6 +88,11 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
         write_formats(result, Path(folder) / "out", ("mp4",))
         passed_s, length_s = time.perf_counter() - start, footage.end_s - footage.start_s
         print(f"\nlocalised and overlay written in {passed_s:.1f} s: {length_s / passed_s:.2f} times real time")
+    return {
+        "rows": rows,
+        "parts": [asdict(part) for part in parts],
+        "overlay": {"seconds": passed_s, "clip_s": length_s, "times_real_time": length_s / passed_s},
+    }
 
 
 def _single_forward(model: Network, file: Path | None, runtime: str) -> str:
@@ -138,7 +148,7 @@ def _files(model: Network, folder: Path) -> dict[str, Path]:
 
     found: dict[str, Path] = {"torch": folder / "model.safetensors"}
     write_model(found["torch"], model)
-    if not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
+    if not all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
         _say("onnx and openvino are left out: pip install 'soundwhere[export,openvino]'")
         return found
     _say("exporting the model ...")

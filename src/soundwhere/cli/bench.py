@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -88,6 +88,8 @@ class Localise:
     """Length of the clip that is written."""
     fps: float = 5.0
     """Frames analysed per second."""
+    json: Annotated[Path | None, named("FILE")] = None
+    """Write the figures there too, such as docs/figures/localise.json."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Command:
     """Length of the clip that is written."""
     turns: int = 2
     """Runs of each; the one with the least CPU seconds counts."""
+    json: Annotated[Path | None, named("FILE")] = None
+    """Write the figures there too, such as docs/figures/command.json."""
     against: Annotated[Path | None, named("SRC")] = None
     """The src folder of another version of the package, which is measured as well."""
 
@@ -176,43 +180,36 @@ def _localise(options: Localise) -> None:
 
     if not 1 <= options.seconds <= _LONGEST_S:
         raise ConfigError(f"--seconds is {options.seconds:g}.", f"Give between 1 and {_LONGEST_S}.")
-    bench_localise(options.clip, options.model, options.seconds, options.fps)
+    figures = bench_localise(options.clip, options.model, options.seconds, options.fps)
+    _keep(options.json, f"localise --model {options.model}", figures)
 
 
 def _command(options: Command) -> None:
-    from soundwhere.bench.command import bench_command
+    from soundwhere.bench.command import bench_command, versions
 
     if not 1 <= options.seconds <= _LONGEST_S or options.turns < 1:
         raise ConfigError(f"--seconds is {options.seconds:g} and --turns {options.turns}.", "Give 1 or more.")
     runtimes = {each: ["--model", options.model, "--runtime", each] for each in ("onnx", "torch")}
-    for version, environment in _versions(options.against).items():
+    for version, environment in versions(options.against).items():
         print(version)
-        bench_command(options.clip, runtimes, options.seconds, options.turns, environment)
+        rows = bench_command(options.clip, runtimes, options.seconds, options.turns, environment)
+    clip = "" if options.clip is None else f" --clip {options.clip.name}"
+    _keep(options.json, f"command --model {options.model}{clip}", {"rows": rows})  # this version's, the last one's
 
 
 def _evaluate(options: Evaluate) -> None:
+    from soundwhere.bench.command import versions
     from soundwhere.bench.evaluating import bench_evaluate
 
     _require_scenes(options.scenes)
     where = [] if options.data is None else ["--data", str(options.data)]
     arguments = ["--benchmark", options.benchmark, "--model", options.model, *where]
     print(f"{options.model} on {options.benchmark}, {options.scenes} scenes:")
-    for version, environment in _versions(options.against).items():
+    for version, environment in versions(options.against).items():
         took = bench_evaluate(arguments, options.scenes, environment)
         per_wall_s, per_cpu_s = took.scenes / took.wall_s, took.scenes / took.cpu_s
         print(f"{version}: {per_wall_s:.2f} scenes a second, {per_cpu_s:.2f} for each second of processor,", end=" ")
         print(f"and {took.start_s:.1f} seconds of processor to start", flush=True)
-
-
-def _versions(against: Path | None) -> dict[str, dict[str, str]]:
-    """What is measured, by name: another version, if its src is given, and this one; and what lets Python find it."""
-    if against is None:
-        return {"this version": {}}
-    if not (against / "soundwhere" / "__init__.py").is_file():
-        raise ConfigError(
-            f"{against} does not hold the package.", "Give the src folder of a checkout, such as a worktree's."
-        )
-    return {str(against): {"PYTHONPATH": str(against.absolute())}, "this version": {}}
 
 
 def _shards(options: Prepare) -> None:
@@ -340,11 +337,8 @@ def _sources(options: Sources) -> None:
             f"{row.sounding:>10}{row.both_stages:>13.1%}{row.stage_one:>15.1%}{row.two_maps:>20.1%}"
             f"{row.wrong_sound:>15.1%}{row.called:>23.1f}"
         )
-    if options.json is not None:
-        from soundwhere.files import write_json
-
-        command = f"soundwhere bench sources --model {options.model} --scenes {options.scenes}"
-        write_json(options.json, {"command": command, "rows": [dataclasses.asdict(row) for row in rows]})
+    command = f"sources --model {options.model} --scenes {options.scenes}"
+    _keep(options.json, command, {"rows": [dataclasses.asdict(row) for row in rows]})
 
 
 def _seam(options: Seam) -> None:
@@ -365,6 +359,14 @@ def _seam(options: Seam) -> None:
     print(f"{options.model}, {len(duets)} duets of real-duet val: ||whole - joined|| / ||whole||")
     for column, share in enumerate(shares, 1):
         print(f"  {column} cells from the seam  {100 * share:5.1f} %")
+
+
+def _keep(path: Path | None, command: str, figures: dict[str, Any]) -> None:
+    """Write figures down with the command that measured them, if that is wanted."""
+    if path is not None:
+        from soundwhere.files import write_json
+
+        write_json(path, {"command": f"soundwhere bench {command}", **figures})
 
 
 def _require_scenes(count: int) -> None:
