@@ -122,7 +122,7 @@ def test_candidates_points_undo_and_a_killed_server(
     ann.press("z")
     ann.objects(1)
     ann.leave()
-    ann.expect(ann.page.locator("#kind")).to_have_text("All done")
+    ann.expect(ann.page.locator("#kind")).to_have_text("You are done")
     assert ann.complaints == []
 
 
@@ -141,6 +141,16 @@ def test_a_click_is_answered_at_once_and_survives_a_dead_server(
     ann.saved()
     assert work_of(project, name).draft["candidate"] == 1
     assert len(project.store.events()) == 1
+
+
+def test_without_a_token_there_is_nothing_to_press(
+    project: Project, start: Callable[..., Any], visit: Callable[..., Any]
+) -> None:
+    project.store.people.invite("ann")
+    mallory = visit(start(project.root).address, "mallory", wait=False)
+    mallory.expect(mallory.page.locator("#banner")).to_contain_text("no valid token")
+    for control in mallory.page.locator("#strip, #tools, #task").all():
+        mallory.expect(control).to_be_hidden()
 
 
 def test_two_annotators_conflict_and_review(

@@ -53,7 +53,7 @@ def test_from_boxes_to_masks_in_the_browser_to_a_score(
     ann.press("1")
     ann.confirm(1)
     ann.leave()
-    ann.expect(ann.page.locator("#kind")).to_have_text("All done")
+    ann.expect(ann.page.locator("#kind")).to_have_text("You are done")
     assert ann.complaints == []
 
     assert run(["benchmark", "export", str(project), "--out", str(out)]) == 0

@@ -100,7 +100,7 @@ def test_agreement_and_cannot_tell_in_review(
     bob.objects(0)
     finish(bob)
     bob.expect(bob.page.locator("#agreement")).to_have_text(
-        "Agreement on 1 doubly annotated frames: mask IoU 1.00 (median 1.00)"
+        "Agreement on 1 doubly annotated frame: mask IoU 1.00 (median 1.00)"
     )
     assert bob.page.locator("#mode option[value=review]").count() == 0
 
@@ -182,6 +182,7 @@ def test_the_overview_of_two_projects_leads_to_what_needs_a_look(
     street.locator("[aria-label='name to invite']").fill("eve")
     street.locator("text=invite >> nth=-1").click()
     owen.expect(page.locator("#banner")).to_contain_text(f"{address}/#eve:")
+    owen.expect(page.locator("#banner")).to_be_in_viewport()  # however far down the form is
     owen.keep_picture("overview-invited")
     link = (page.locator("#banner").text_content() or "").split(" ")[-1]
     eve = visit(link, wait=False)
@@ -201,6 +202,8 @@ def test_the_overview_of_two_projects_leads_to_what_needs_a_look(
     owen.ready()
     owen.expect(page.locator("#doubts")).to_contain_text("object 1 covers")
     owen.expect(page.locator("#mode")).to_have_value("review")
+    owen.expect(page.locator("#size")).to_be_hidden()  # of a brush that nobody has here
+    assert faults(page, axe) == []
     owen.press("o")
     owen.expect(page.locator("#reason")).to_be_visible()
     owen.press("2")
@@ -214,3 +217,8 @@ def test_the_page_is_open_to_everybody(
 ) -> None:
     ann = visit(start(project.root).address, "ann")
     assert faults(ann.page, axe) == []
+    ann.page.set_viewport_size({"width": 390, "height": 844})  # by finger
+    assert ann.page.evaluate("document.documentElement.scrollWidth") <= 390
+    low = """() => [...document.querySelectorAll("button, select, input")].filter((one) => one.checkVisibility())
+        .filter((one) => one.getBoundingClientRect().height < 44).map((one) => one.outerHTML)"""
+    assert ann.page.evaluate(low) == []

@@ -151,7 +151,7 @@ function nothing(busy) {
   for (const id of ["name", "state", "saved", "boxes", "objects"]) element(id).textContent = "";
   element("doubts").hidden = true; element("toast").classList.remove("on");
   const what = kind ? `“${kind}”` : "frame";
-  element("kind").textContent = reviewing() ? "Nothing to review" : mode === "open" || mode === "all" ? busy ? "Nothing free now" : kind ? "Class done" : "All done" : "Nothing here";
+  element("kind").textContent = reviewing() ? "Nothing to review" : mode === "open" || mode === "all" ? busy ? "Nothing free now" : kind ? "Class done" : "You are done" : "Nothing here";
   element("end").textContent = busy ? `${busy} ${busy === 1 ? "frame is" : "frames are"} with others now, or need another person. Look again later.`
     : reviewing() ? `No ${what} of others waits for a review.` : mode === "open" ? `No ${what} is left for you to do.` : `No ${what} is “${STATES[mode]}”.`;
   element("to-review").hidden = session.role === "annotator" || reviewing();

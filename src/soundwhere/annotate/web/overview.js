@@ -1,7 +1,7 @@
 // The overview: how every project stands that this person may see, what to review first, and who may do what.
 
 import { ask, Refused } from "./api.js";
-import { banner, element, STATES } from "./panels.js";
+import { banner, doubly, element, STATES } from "./panels.js";
 import { arrive, leave } from "./who.js";
 
 const FINISHED = ["accepted", "done", "excluded", "unsure"];
@@ -38,7 +38,7 @@ function describe({ name, path }, found) {
   links.append(` · you are ${found.role} here`);
   const counts = Object.entries(states).filter(([, count]) => count).map(([state, count]) => `${count} ${STATES[state]}`).join(", ");
   section.append(make("p", {}, `${sum(states, FINISHED)} of ${sum(states)} finished: ${counts || "no frames"}`), links);
-  section.append(make("p", {}, agreement.frames ? `Agreement on ${agreement.frames} doubly annotated frames: mask IoU ${share(agreement.mean)} (median ${share(agreement.median)}), above 0.7 in ${Math.round(100 * agreement.share_over_0_7)} %` : "No frame was annotated by two people yet."));
+  section.append(make("p", {}, agreement.frames ? `Agreement on ${doubly(agreement.frames)}: mask IoU ${share(agreement.mean)} (median ${share(agreement.median)}), above 0.7 in ${Math.round(100 * agreement.share_over_0_7)} %` : "No frame was annotated by two people yet."));
   if (found.review.length) section.append(table(`To review, the most doubtful first (${found.review.length} of ${found.to_review})`, ["frame", "class", "by", "why"], found.review.map((one) => [
     make("a", { href: `${place}#task=${one.task}&mode=review` }, one.name + (one.second ? " · second pass" : "")), one.kind, one.annotator, one.why.join(" · "),
   ])));

@@ -82,7 +82,7 @@ export function showProgress({ states, annotators, working }) {
     number.textContent = count; span.append(number, ` ${STATES[state]}`); return span;
   });
   element("counts").querySelector(".states").replaceChildren(...shown);
-  const rows = [["", "frames", "objects", "reviews"], ...annotators.map((one) => [one.annotator + (working.includes(one.annotator) ? " •" : ""), one.frames, one.objects, one.reviews])];
+  const rows = [["name", "frames", "objects", "reviews"], ...annotators.map((one) => [one.annotator + (working.includes(one.annotator) ? " •" : ""), one.frames, one.objects, one.reviews])];
   element("counts").querySelector("table").replaceChildren(...rows.map((cells, index) => {
     const row = document.createElement("tr");
     row.append(...cells.map((text) => { const cell = document.createElement(index ? "td" : "th"); cell.textContent = text; return cell; }));
@@ -90,6 +90,9 @@ export function showProgress({ states, annotators, working }) {
   }));
 }
 
+/** So many frames that two people annotated, in words. */
+export const doubly = (frames) => `${frames} doubly annotated ${frames === 1 ? "frame" : "frames"}`;
+
 export function showAgreement({ frames, mean, median }) {
-  element("agreement").textContent = frames ? `Agreement on ${frames} doubly annotated frames: mask IoU ${mean.toFixed(2)} (median ${median.toFixed(2)})` : "";
+  element("agreement").textContent = frames ? `Agreement on ${doubly(frames)}: mask IoU ${mean.toFixed(2)} (median ${median.toFixed(2)})` : "";
 }
