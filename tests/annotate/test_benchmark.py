@@ -205,7 +205,9 @@ def test_the_commands_go_all_the_way(media: Path, tmp_path: Path, capsys: pytest
     assert run(["annotate", str(tmp_path)]) == 2
 
 
-def test_each_step_names_the_next(media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_names_the_next(
+    media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     project, out = tmp_path / "project", tmp_path / "set"
     init = ["benchmark", "init", str(project), "--manifest", str(media / "vggss.json"), "--data"]
     (tmp_path / "empty").mkdir()
@@ -217,7 +219,9 @@ def test_each_step_names_the_next(media: Path, tmp_path: Path, capsys: pytest.Ca
     )
     assert run(["benchmark", "export", str(project), "--out", str(out)]) == 2
     assert f"First run: soundwhere annotate {project}" in capsys.readouterr().err
-    annotate(Project(project), 2)
+    monkeypatch.setattr("soundwhere.annotate.server.serve", lambda *_: annotate(Project(project), 2))
+    assert run(["annotate", str(project), "--no-browser"]) == 0
+    assert f"frames to do; next: soundwhere benchmark export {project}" in capsys.readouterr().out
     assert run(["benchmark", "export", str(project), "--out", str(out)]) == 0
     assert f"next: soundwhere benchmark verify {out}" in capsys.readouterr().out
 

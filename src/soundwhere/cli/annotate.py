@@ -65,20 +65,24 @@ def run(arguments: list[str]) -> int:
     if options.invite:
         _invite(projects, options)
         return 0
-    from soundwhere.annotate.events import OPEN
     from soundwhere.annotate.segmenter.protocol import open_segmenter
     from soundwhere.annotate.server import allowed_hosts, serve
 
     allowed_hosts(projects, options.host, options.public)
     segmenter = open_segmenter(options.segmenter)
-    states = [state for project in projects for state in project.store.progress()["states"].items()]
-    left = (
-        f"{sum(count for state, count in states if state in OPEN)} of {sum(count for _, count in states)} frames to do"
-    )
-    ready = announce(f"{left}, segmenter {segmenter.name}; Ctrl-C stops", options.host, options.browser)
+    ready = announce(f"{_left(projects)}, segmenter {segmenter.name}; Ctrl-C stops", options.host, options.browser)
     with suppress(KeyboardInterrupt):  # the server has stopped in good order by then
         serve(projects, segmenter, options.host, options.port, ready, options.public)
+    print(f"stopped, {_left(projects)}; next: soundwhere benchmark export {options.project[0]} --out SET", flush=True)
     return 0
+
+
+def _left(projects: list[Project]) -> str:
+    from soundwhere.annotate.events import OPEN
+
+    states = [state for project in projects for state in project.store.progress()["states"].items()]
+    left = sum(count for state, count in states if state in OPEN)
+    return f"{left} of {sum(count for _, count in states)} frames to do"
 
 
 def _invite(projects: list[Project], options: Options) -> None:
