@@ -152,6 +152,36 @@ def make_draws(
     return mixtures
 
 
+class Frames:
+    """Frames of single clips: what a frozen encoder sees of each, shape (C, h, w), float16.
+
+    Args:
+        data: Where clips come from.
+        eye: The encoder.
+        frame_px: Side to which frames are squashed.
+        progress: Called with the frames done and their total.
+        most: Take at most so many of the clips, chosen by chance, always the same ones.
+
+    Attributes:
+        pictures: The clips taken.
+        keys: Of their pictures, each once.
+    """
+
+    def __init__(
+        self, data: DataConfig, eye: Eye, frame_px: int, progress: Progress | None = None, most: int | None = None
+    ) -> None:
+        clips = make_clips(data, frame_px)
+        self.pictures = _Some(clips, np.random.default_rng(0).permutation(len(clips))[:most])
+        self.keys = sorted({self.pictures.key(index) for index in range(len(self.pictures))})
+        self._features = _Caches(data.cache, eye, progress).features(self.pictures, frame_px)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: int) -> Features:
+        return self._features.get(self.keys[index])
+
+
 class FramePairs:
     """Frames of single clips: what a frozen encoder sees (C, h, w), and their target (1, n, m), as float16 arrays.
 
@@ -173,19 +203,14 @@ class FramePairs:
         progress: Progress | None = None,
         most: int | None = None,
     ) -> None:
-        clips = make_clips(data, frame_px)
-        caches = _Caches(data.cache, eye, progress)
-        some = _Some(clips, np.random.default_rng(0).permutation(len(clips))[:most])
-        self._keys = sorted({some.key(index) for index in range(len(some))})
-        self._features = caches.features(some, frame_px)
-        self._targets = caches.targets(some, frame_px, target)
+        self._frames = Frames(data, eye, frame_px, progress, most)
+        self._targets = _Caches(data.cache, eye, progress).targets(self._frames.pictures, frame_px, target)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._frames)
 
     def __getitem__(self, index: int) -> tuple[Features, Features]:
-        key = self._keys[index]
-        return self._features.get(key), self._targets.get(key)
+        return self._frames[index], self._targets.get(self._frames.keys[index])
 
 
 class _Some:

@@ -17,6 +17,8 @@ from soundwhere.methods.catalogue import METHODS
 from soundwhere.methods.files import write_model
 from soundwhere.methods.scav.config import NAMED
 from soundwhere.methods.scav.model import SCAV
+from soundwhere.methods.wide.config import WideConfig
+from soundwhere.methods.wide.model import WideSCAV
 from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -204,6 +206,19 @@ def test_calibration(folder: Path, model_path: Path, capsys: Capture) -> None:
     assert "each half by the" in capsys.readouterr().out
     assert run([*arguments, "--split", "val"]) == 2
     assert "no other split" in capsys.readouterr().err
+
+
+def test_a_model_that_counts_is_calibrated_on_val_alone(folder: Path, capsys: Capture) -> None:
+    config = WideConfig(visual_weights="none", audio_weights="none", frame_px=64, others=2)
+    write_model(folder / "wide.safetensors", WideSCAV(config))
+    arguments = ["analyse", "calibration", *SYNTHETIC, "--model", "wide.safetensors", "--out", "out"]
+    assert run([*arguments, "--split", "val"]) == 0
+    assert "Nothing, one or two" in capsys.readouterr().out
+    found = json.loads((folder / "out" / "calibration.json").read_text())["counting"]
+    assert found["chosen_on"] == found["reported_on"]
+    assert "synthetic val" in found["chosen_on"]
+    assert run([*arguments, "--split", "val", "--choose", "halves"]) == 2
+    assert "chosen on val" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

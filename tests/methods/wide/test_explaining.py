@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from soundwhere.methods.wide.explaining import EVIDENCE, evidence, explain
+from soundwhere.methods.wide.explaining import (
+    ELSEWHERE,
+    EVIDENCE,
+    elsewhere,
+    evidence,
+    explain,
+    main_thing,
+)
 
 
 def picture(*things: int, size: int = 8) -> torch.Tensor:
@@ -74,6 +81,22 @@ def test_evidence_tells_one_sound_from_two() -> None:
     assert two[24] < one[24] - 0.2  # how alike the moments sound
     nothing = torch.zeros(2, 4, 8)
     assert evidence(explain(torch.zeros(2, 8, 1, 3), nothing, 2), nothing).isfinite().all()
+
+
+def test_a_sound_of_something_else_fits_other_things_as_well() -> None:
+    others, common = main_thing(torch.cat([picture(thing, thing, 7) for thing in range(4)])), torch.zeros(8)
+    here, absent = (elsewhere(picture(4, 4, 5), heard, common, others)[0] for heard in (sound(4, 4), sound(3, 3)))
+    assert here.shape == (ELSEWHERE,)
+    assert here[3] < 0.5 < absent[3]  # the best of the other things
+    assert here[4] > 0.9 > absent[4]  # what is seen
+
+
+def test_the_main_thing_is_that_of_the_strongest_cell() -> None:
+    seen = picture(2, 2, 5)
+    seen[..., -1] *= 10
+    thing = main_thing(seen)
+    assert thing.shape == (1, 8)
+    assert thing.argmax() == 5
 
 
 @given(st.integers(1, 6), st.integers(0, 2**16))

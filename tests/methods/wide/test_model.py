@@ -27,7 +27,7 @@ from soundwhere.types import Batch
 if TYPE_CHECKING:
     from pathlib import Path
 
-SMALL = WideConfig(visual_weights="none", audio_weights="none")
+SMALL = WideConfig(visual_weights="none", audio_weights="none", others=3)
 
 
 @pytest.fixture(scope="module")
@@ -160,14 +160,34 @@ def test_stage_two_trains_its_own_parts_and_leaves_stage_one() -> None:
     assert torch.equal(model.ear.common, common)
 
 
-def test_stage_two_plays_as_many_sounds_as_it_says() -> None:
+def test_stage_two_hears_a_scene_with_both_sounds_either_of_them_and_noise() -> None:
     objective = Counting(WideSCAV(SMALL)).eval()
     solos = noise(4, 2, 500)
-    played = objective._sound(solos, torch.tensor([2, 1, 0, 2]), torch.Generator().manual_seed(0))
-    torch.testing.assert_close(played[0], solos[0].sum(0))
-    torch.testing.assert_close(played[1], solos[1, 0])
-    assert not any(torch.equal(played[2], each) for each in (solos[2, 0], solos[2, 1], solos[2].sum(0)))
-    torch.testing.assert_close(played[3], solos[3].sum(0))
+    both, first, second, nothing = objective._sounds(solos, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(both, solos.sum(1))
+    assert torch.equal(torch.stack([first, second], dim=1), solos)
+    assert nothing.shape == first.shape
+    assert nothing.abs().mean(1).min() > 0
+
+
+@torch.no_grad()
+def test_a_file_of_before_counts_as_it_did_and_may_be_trained_on(model: WideSCAV, tmp_path: Path) -> None:
+    before = WideSCAV(replace(SMALL, others=0)).eval()
+    before.count[1].bias.copy_(torch.tensor([0.0, 1.0, 2.0]))
+    before.count[0].num_batches_tracked.fill_(150)
+    write_model(tmp_path / "before.safetensors", before)
+    again = load_model(tmp_path / "before.safetensors")
+    assert isinstance(again, WideSCAV)
+    seen, heard = model.see(noise(1, 3, 64, 96)), model.hear(0.1 * noise(1, 66_150))
+    torch.testing.assert_close(again.localise(seen, heard).confidence, before.localise(seen, heard).confidence)
+    fresh = WideSCAV(SMALL)
+    fresh.start_from(again)
+    assert torch.equal(fresh.ear.head.weight, again.ear.head.weight)
+    assert not fresh.count[1].bias.any()
+    assert fresh.count[0].num_batches_tracked == 0
+    same = WideSCAV(replace(SMALL, others=0))
+    same.start_from(again)
+    assert torch.equal(same.count[1].bias, again.count[1].bias)
 
 
 def test_what_all_sounds_have_in_common_is_learnt_and_taken_off() -> None:
@@ -225,6 +245,7 @@ def test_sounds_of_any_length_are_heard(model: WideSCAV, samples: int) -> None:
 
 def test_both_stages_train_and_resume(own_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("soundwhere.methods.scav.strength.STEPS", 10)  # of the head that knows shapes
+    monkeypatch.setattr("soundwhere.methods.wide.stages.main_thing", lambda seen: torch.full((len(seen), 1280), 2.0))
     method = replace(SMALL, frame_px=64, steps_one=2, steps_two=2, batch_size=4, batch_size_two=2)
     data = DataConfig(source="real-duet", root=own_root, cache=tmp_path / "cache", silent=1)
     config = Config(method, data, TrainConfig(device="cpu", checkpoint_every_s=0, log_every=1))
@@ -232,6 +253,7 @@ def test_both_stages_train_and_resume(own_root: Path, tmp_path: Path, monkeypatc
     model = load_model(tmp_path / "whole")
     assert isinstance(model, WideSCAV)
     assert model.shape.fitted
+    assert model.others.eq(2).all()
     assert load_model(tmp_path / "whole" / "stage-one.safetensors").sources == 1
     half = replace(config, method=replace(method, steps_two=1))
     train(half, tmp_path / "halves")

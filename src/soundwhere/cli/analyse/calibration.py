@@ -24,8 +24,8 @@ class Options(Scored):
     model: Annotated[str | None, named("MODEL")] = None
     """A model: its name, its file, or the folder of a run."""
     choose: Literal["val", "halves"] = "val"
-    """Choose the threshold on val and report on test, or (for a model that trained on val) within --split: each half by
-    the threshold of the other, the one that is kept on all."""
+    """Choose the threshold on val and report on test (of a model that counts also on --split val itself), or (for a
+    model that trained on val) within --split: each half by the threshold of the other, the one that is kept on all."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
 
@@ -41,7 +41,8 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
 
     network = load_model(options.model).to(initialise(options.device)).eval()
     task = task_of(options)
-    if options.choose == "val" and (options.split != "test" or "split" not in task.benchmark.choices):
+    reported = ("test", "val") if network.config.counts else ("test",)
+    if options.choose == "val" and (options.split not in reported or "split" not in task.benchmark.choices):
         raise ConfigError(
             f"{options.benchmark} (--split {options.split}) has no other split to choose the threshold on.",
             "Report on --split test of a benchmark that has a val split, or choose by --choose halves.",
@@ -77,10 +78,12 @@ def _count_calibration(options: Options, network: Network, task: Task) -> tuple[
 
     if options.choose == "halves":
         raise ConfigError(f"{options.model} counts: its threshold is chosen on val.", "Leave out --choose halves.")
-    other = task_of(replace(options, split="val"))
+    other = task if options.split == "val" else task_of(replace(options, split="val"))
     words = [
-        f"{len(each.names)} scenes of {options.benchmark} {split}" for each, split in ((other, "val"), (task, "test"))
+        f"{len(each.names)} scenes of {options.benchmark} {split}"
+        for each, split in ((other, "val"), (task, options.split))
     ]
-    threshold, report = counting_results(ask(other, "asking val"), ask(task, "asking"), *words)
+    chosen = ask(other, "asking val")
+    threshold, report = counting_results(chosen, chosen if other is task else ask(task, "asking"), *words)
     say(f"least_confidence = {threshold:.4f}")
     return report, {**settings_of(options, task), "model": options.model, "choose": options.choose}

@@ -10,7 +10,7 @@ from soundwhere.config import MethodConfig, require
 
 @dataclass(frozen=True)
 class WideConfig(MethodConfig):
-    """The defaults are `scav-wide`."""
+    """The defaults are `scav-wide`, but for `others`: files of before have none."""
 
     family: Literal["scav-wide"] = "scav-wide"
     """Method that the configuration belongs to."""
@@ -28,6 +28,8 @@ class WideConfig(MethodConfig):
     """Of the maximum over moments and bands, and in training over cells of a picture."""
     explain: bool = True
     """Look for two things that explain the sound together; without, stage 1's one map is the answer."""
+    others: int = 0
+    """Things of training photos that a sound is compared with when it is counted what sounds in a picture."""
     sharp: bool = True
     """Let maps follow the edges of the picture (a guided filter)."""
 
@@ -50,17 +52,17 @@ class WideConfig(MethodConfig):
     """Stage 1, stage 2 (from a stage-1 checkpoint), or one after the other."""
     steps_one: int = 2400
     """Optimiser steps of stage 1."""
-    steps_two: int = 150
+    steps_two: int = 250
     """Optimiser steps of stage 2."""
     batch_size: int = 80
     """Clips per step of stage 1, over all processes."""
     batch_size_two: int = 32
-    """Scenes per step of stage 2, over all processes."""
+    """Scenes per step of stage 2, over all processes; each is heard in five ways."""
     learning_rate: float = 3e-4
     """Highest learning rate of the audio encoder."""
     head_rate: float = 6.0
     """How many times as fast heads learn."""
-    learning_rate_two: float = 3e-2
+    learning_rate_two: float = 0.2
     """Highest learning rate of stage 2."""
     weight_decay: float = 1e-2
     """Of AdamW."""
@@ -84,6 +86,7 @@ class WideConfig(MethodConfig):
         super().__post_init__()
         for name in ("strong_cells", "most_sounds", "steps_one", "steps_two"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        require(self.others >= 0, "others", self.others, "0 or more")
         require(self.most_sounds <= 3, "most_sounds", self.most_sounds, "3 or less")
         for name in ("batch_size", "batch_size_two"):
             require(getattr(self, name) >= 2, name, getattr(self, name), "2 or more: sounds are told apart in a batch")
@@ -100,5 +103,5 @@ class WideConfig(MethodConfig):
         return replace(super().trained_like(other), explain=True)
 
 
-NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig()}
+NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256)}
 """The named models."""

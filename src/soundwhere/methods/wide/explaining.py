@@ -68,11 +68,7 @@ def explain(features: Tensor, heard: Tensor, sources: int) -> Explanation:
         heard: Embeddings of the sound's moments, shape (B, N, C).
         sources: K, how many things.
     """
-    cells = features.flatten(2)
-    directions = F.normalize(cells, dim=1)
-    alike = directions.transpose(1, 2) @ directions
-    strength = cells.square().sum(1).clamp_min(1e-12).log()
-    things = (alike / _REGION + strength[:, None]).softmax(2)
+    directions, alike, things = _things(features)
     fits = (heard @ directions) @ things.transpose(1, 2)
     chosen = _pair(fits, alike) if sources > 1 else fits.mean(1).argmax(1, keepdim=True)
     while chosen.shape[1] < sources:
@@ -82,6 +78,22 @@ def explain(features: Tensor, heard: Tensor, sources: int) -> Explanation:
     chosen = chosen.gather(1, order)
     owners = (_taken(fits, chosen) / _OWNER).softmax(2).transpose(1, 2)
     return Explanation(fits, alike, chosen, owners)
+
+
+def main_thing(features: Tensor) -> Tensor:
+    """What the strongest cell of each picture (B, C, h, w) lies on, as sounds are compared with it, shape (B, C)."""
+    directions, _, things = _things(features)
+    strongest = features.flatten(2).square().sum(1).argmax(1)
+    return (directions @ things.transpose(1, 2))[torch.arange(len(features)), :, strongest]
+
+
+def _things(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Directions of cells (B, C, Q), how alike they are, and which of them show the thing of each (B, Q, Q)."""
+    cells = features.flatten(2)
+    directions = F.normalize(cells, dim=1)
+    alike = directions.transpose(1, 2) @ directions
+    strength = cells.square().sum(1).clamp_min(1e-12).log()
+    return directions, alike, (alike / _REGION + strength[:, None]).softmax(2)
 
 
 def _pair(fits: Tensor, alike: Tensor) -> Tensor:
@@ -125,6 +137,27 @@ def evidence(found: Explanation, heard: Tensor) -> Tensor:
     alike = (directions @ directions.transpose(1, 2)).flatten(1)
     described = [*map(_described, moments), _described(found.fits.mean(1)), _described(alike)[:, :3]]
     return torch.cat([*described, heard.norm(dim=2).mean(1, keepdim=True)], dim=1)
+
+
+ELSEWHERE: Final = 5
+"""How many further values compare the picture with things that are not in it."""
+
+
+def elsewhere(features: Tensor, heard: Tensor, common: Tensor, others: Tensor) -> Tensor:
+    """What speaks against a picture: how well other things would fit the whole sound, shape (B, 5).
+
+    A sound of nothing that is seen fits the best of what is seen, too, but no better than most other things. The last
+    value is how well the moments fit single cells, with what all sounds have in common: what stage 1 learnt to judge.
+
+    Args:
+        features: V, shape (B, C, h, w).
+        heard: Embeddings of the sound's moments, shape (B, N, C), less what all sounds have in common.
+        common: That, shape (C,).
+        others: Things of other pictures, shape (K, C); see `main_thing`.
+    """
+    cells = F.normalize(features.flatten(2), dim=1)
+    here = ((heard + common) @ cells).amax(2).mean(1, keepdim=True)
+    return torch.cat([_described((heard @ others.T).mean(1)), here], dim=1)
 
 
 def _described(values: Tensor) -> Tensor:

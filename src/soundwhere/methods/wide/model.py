@@ -17,7 +17,7 @@ from soundwhere.media.log_mel import log_mel
 from soundwhere.methods.method import Control, Network, check_frame
 from soundwhere.methods.scav.peeling import peel
 from soundwhere.methods.wide.config import WideConfig
-from soundwhere.methods.wide.explaining import EVIDENCE, evidence, explain
+from soundwhere.methods.wide.explaining import ELSEWHERE, EVIDENCE, elsewhere, evidence, explain
 from soundwhere.methods.wide.hearing import Ear, heard_map
 from soundwhere.methods.wide.shape import ShapeHead, colours
 from soundwhere.models.encoders import freeze
@@ -53,6 +53,7 @@ class WideSCAV(Network):
     """
 
     config: WideConfig
+    others: Tensor
     controls: ClassVar[tuple[Control, ...]] = (
         Control("peel", "training-free", lambda model, *scene: model.peel(*scene)),
         Control("solo sounds", "solo", lambda model, seen, heard, _: model.stage_one_map(seen, heard)[:, None]),
@@ -68,10 +69,14 @@ class WideSCAV(Network):
         self.bias = nn.Parameter(torch.tensor(_BIAS))
         if config.explain:
             self.shape = ShapeHead()
-            number = nn.Linear(EVIDENCE, SOURCES + 1)
+            values = EVIDENCE
+            if config.others:
+                self.register_buffer("others", torch.zeros(config.others, _VISUAL))
+                values += ELSEWHERE
+            number = nn.Linear(values, SOURCES + 1)
             nn.init.zeros_(number.weight)
             nn.init.zeros_(number.bias)
-            self.count = nn.Sequential(nn.BatchNorm1d(EVIDENCE, affine=False), number)
+            self.count = nn.Sequential(nn.BatchNorm1d(values, affine=False, momentum=None), number)
 
     # What trains, and from what
 
@@ -88,9 +93,11 @@ class WideSCAV(Network):
             load_yamnet(self.ear.encoder, own)
 
     def start_from(self, other: Network) -> None:
-        """Begin from all of another's stage 1, and its stage 2 where both have one."""
+        """Begin from all of another's stage 1, and from its stage 2 where both have one alike."""
         mine, theirs = self.state_dict(), other.state_dict()
-        kept = {name: tensor for name, tensor in theirs.items() if name in mine}
+        kept = {name: value for name, value in theirs.items() if name in mine and mine[name].shape == value.shape}
+        if "count.1.weight" not in kept:  # it counts by something else
+            kept = {name: value for name, value in kept.items() if not name.startswith("count.")}
         self.load_state_dict({**mine, **kept})
 
     def without_stage_two(self) -> WideSCAV:
@@ -122,8 +129,9 @@ class WideSCAV(Network):
     def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
         """The maps of two sources, or of one without a stage 2."""
         if self.config.explain:
-            found = explain(seen[:, :_VISUAL], heard, SOURCES)
-            return Localisation(self.light(seen, found), self.sure(found, heard), _voices(found, heard))
+            features = seen[:, :_VISUAL]
+            found = explain(features, heard, SOURCES)
+            return Localisation(self.light(seen, found), self.sure(features, found, heard), _voices(found, heard))
         similarity = self.stage_one_map(seen, heard)[:, None]
         return Localisation(similarity, self.presence(similarity).flatten(2).amax(2), heard.mean(1, keepdim=True))
 
@@ -144,14 +152,16 @@ class WideSCAV(Network):
         maps = lit.reshape(*lit.shape[:2], *seen.shape[-2:])
         return F.interpolate(maps, size=things.shape[-2:], mode="bilinear", align_corners=False) * things
 
-    def odds(self, found: Explanation, heard: Tensor) -> Tensor:
-        """Logits of nothing, one or two things that sound, shape (B, 3)."""
-        logits: Tensor = self.count(evidence(found, heard))
-        return logits
+    def evidence(self, features: Tensor, found: Explanation, heard: Tensor) -> Tensor:
+        """What speaks for nothing, one or two things that sound, shape (B, E)."""
+        values = evidence(found, heard)
+        if not self.config.others:
+            return values
+        return torch.cat([values, elsewhere(features, heard, self.ear.common, self.others)], dim=1)
 
-    def sure(self, found: Explanation, heard: Tensor) -> Tensor:
+    def sure(self, features: Tensor, found: Explanation, heard: Tensor) -> Tensor:
         """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""
-        nothing, _, two = self.odds(found, heard).softmax(1).unbind(1)
+        nothing, _, two = self.count(self.evidence(features, found, heard)).softmax(1).unbind(1)
         return torch.stack([1 - nothing, two], dim=1)
 
     def presence(self, similarity: Tensor) -> Tensor:
@@ -166,7 +176,7 @@ class WideSCAV(Network):
             return self.answer(seen, heard).of(sources or self.sources)
         features = seen[:, :_VISUAL]
         found = explain(features, heard, sources)
-        sure = self.sure(explain(features, heard, SOURCES), heard)
+        sure = self.sure(features, explain(features, heard, SOURCES), heard)
         gains = found.gains()
         rest = (gains[:, SOURCES:] / gains[:, 1:SOURCES].clamp_min(1e-6)).clamp(0, 1)
         return Localisation(
