@@ -69,7 +69,8 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
                 off = bench.differences(localisers[runtime], footage, maps)
                 row["same"] = f"{int((off < TOLERANCE).sum())}/{len(off)}"
                 row["off"] = f"{float(off.median()):.1e}"
-            cells = zip(list(row.values())[1:], columns.values(), strict=True)
+            shown = list(row.values())[1 : None if runtime in localisers else 4]
+            cells = zip(shown, columns.values(), strict=False)
             print(f"{runtime:<12}" + "".join(f"{cell:>{width}}" for cell, width in cells))
             rows.append(row)
         runtime = min(localisers, key=times_s.__getitem__)
