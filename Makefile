@@ -1,5 +1,5 @@
 # make demo        localise two sounds in a made-up clip with the built-in weights, then open demo/index.html
-# make test        install and run every test; WORKERS=4 uses four cores instead of two
+# make test        install and run every test; WORKERS=4 runs four at a time instead of three
 # make check       ruff, mypy --strict, import directions
 # make train-demo  train both stages from scratch on the made-up world and write a report
 # make reproduce   every table and figure of the paper on one page, on made-up clips; REPRODUCE_FLAGS="--data DIR" on others
@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TRAIN_FLAGS ?=
 REPRODUCE_FLAGS ?= --quick
-WORKERS ?= 2
+WORKERS ?= 3
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help

@@ -26,12 +26,11 @@ from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.data.annotation.rle import encode_rle, pack_counts
 from soundwhere.data.rebuilding.lists import ADDED, COLUMNS
 from soundwhere.data.rebuilding.photo_prints import SAME_PHOTO, photo_distance, photo_print
-from soundwhere.data.rebuilding.report import as_csv
 from soundwhere.data.rebuilding.sound_prints import SAME_SOUND, STEP_DB, sound_distance, sound_print, unpacked
 from soundwhere.data.rebuilding.sounds import GAP_SAMPLES, SOUND_SAMPLES
 from soundwhere.data.rebuilding.sources import phrase_sources
 from soundwhere.data.table import Row, read_table
-from soundwhere.files import atomic_path
+from soundwhere.files import as_csv, atomic_path
 from soundwhere.media.audio import read_audio
 from soundwhere.media.encoded import decode_jpeg, decode_sound, encode_jpeg, encode_sound
 from soundwhere.media.image import read_image, resize
@@ -64,8 +63,9 @@ def make_lists(folder: Path, out: Path) -> None:
         path = folder / f"{table}.csv"
         if not path.is_file():
             continue
+        names = (*columns, *ADDED.get(table, ()))
         rows = [{**row.values, **(added[table](row) if table in added else {})} for row in read_table(path, columns)]
-        text = as_csv((*columns, *ADDED.get(table, ())), rows)
+        text = as_csv([names, *([row[name] for name in names] for row in rows)])
         with atomic_path(out / f"{table}.csv.gz") as temporary:
             temporary.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 

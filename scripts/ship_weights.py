@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from soundwhere import __version__
-from soundwhere.files import write_text
+from soundwhere.files import sha256, write_text
 from soundwhere.inference.graphs import graph_folder
 from soundwhere.inference.shipping import write_graphs
-from soundwhere.methods.files import WEIGHTS, load_model, read_facts, read_model, sha256, write_model
+from soundwhere.methods.files import WEIGHTS, load_model, read_facts, read_model, write_model
 
 
 def main() -> None:

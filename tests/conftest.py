@@ -8,9 +8,11 @@ import multiprocessing
 import os
 import re
 import shutil
+import signal
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ import pytest
 import torch
 from hypothesis import settings
 from PIL import Image
+from tests.programs import Program, warm_context
 from torch.multiprocessing import start_processes
 
 from soundwhere.constants import SAMPLE_RATE_HZ
@@ -41,10 +44,38 @@ torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+# files that take more than ten seconds, the longest first
+LONGEST = [
+    "cli/test_reproduce",
+    "training/test_two_hosts",
+    "methods/test_rivals",
+    "live/test_browser",
+    "annotate/test_browser",
+    "evaluation/test_two_processes",
+    "serve/test_browser",
+    "test_docs",
+    "annotate/test_browser_team",
+    "methods/test_several_rivals",
+    "cli/analyse/test_analyse",
+    "annotate/test_browser_editing",
+    "cli/test_evaluate",
+    "serve/test_worker",
+    "serve/test_server",
+    "cli/test_localise",
+    "preparation/test_prepare",
+    "cli/analyse/test_compare",
+    "training/test_two_processes",
+    "test_readme",
+    "methods/test_published",
+    "cli/analyse/test_collections",
+]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take their time come first, so that no worker is left alone with one at the end."""
+    places = {Path(__file__).parent / f"{name}.py": place for place, name in enumerate(LONGEST)}
     marked = {item.path for item in items if any(map(item.get_closest_marker, ("slow", "browser")))}
-    items.sort(key=lambda item: item.path not in marked)
+    items.sort(key=lambda item: (places.get(item.path, len(places)), item.path not in marked))
 
 
 @pytest.fixture(scope="session")
@@ -101,8 +132,35 @@ def axe() -> str:
 def warm() -> BaseContext:
     """Starts processes as forks of one that has imported torch already: that alone takes seconds, every time."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["soundwhere.training.run", "torch._dynamo", "torchmetrics"])
+    training = ("training.run", "cli.train")
+    localising = ("inference.localiser", "inference.writers", "serve.worker", "cli.localise", "cli.live", "cli.serve")
+    ours = (f"soundwhere.{name}" for name in (*training, *localising))
+    context.set_forkserver_preload(["torch._dynamo", "torchmetrics", *ours])
+    ensure_running()  # now, or what starts it would leave its mark on all that follow, such as blocked signals
     return context
+
+
+@pytest.fixture
+def warm_workers(warm: BaseContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes that start within milliseconds; that they can be spawned is tested in inference/test_pool.py."""
+    monkeypatch.setattr(multiprocessing, "get_context", warm_context)
+
+
+@pytest.fixture(scope="session")
+def start_program(warm: BaseContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Program]]:
+    """Starts `soundwhere` with arguments in the current folder; what still runs at the end is ended."""
+    folder, started = tmp_path_factory.mktemp("programs"), []
+
+    def start(*arguments: str) -> Program:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(Path(__file__).parents[1])  # where the new process finds this file
+            started.append(Program(warm, folder / f"{len(started)}.txt", arguments))
+        return started[-1]
+
+    yield start
+    for program in started:
+        if program.poll() is None:
+            program.send_signal(signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")

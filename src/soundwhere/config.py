@@ -62,12 +62,14 @@ def share_out(steps: int, parts: Mapping[str, tuple[int, int]]) -> dict[str, int
 
     >>> share_out(90, {"steps_one": (400, 1), "steps_two": (500, 1)})
     {'steps_one': 40, 'steps_two': 50}
+    >>> share_out(900, {"steps_one": (810, 1), "steps_two": (90, 1)})
+    {'steps_one': 810, 'steps_two': 90}
     """
     least = sum(times for _, times in parts.values())
     require(steps >= least, "steps", steps, f"{least} or more, one for each part of the training")
-    whole = sum(length * times for length, times in parts.values())
+    more = sum((length - 1) * times for length, times in parts.values()) or 1
     *others, last = parts
-    shares = {name: 1 + (steps - least) * parts[name][0] // whole for name in others}
+    shares = {name: 1 + (steps - least) * (parts[name][0] - 1) // more for name in others}
     return {**shares, last: steps - sum(share * parts[name][1] for name, share in shares.items())}
 
 
@@ -91,7 +93,7 @@ class MethodConfig:
     """What the configuration of every method has: a method's own class adds its architecture, losses and schedule."""
 
     family: str = ""
-    """Method that the configuration belongs to, such as `scav`."""
+    """Method that the configuration belongs to."""
     name: str = ""
     """Name the configuration is known by."""
     frame_px: int = constants.FRAME_PX

@@ -6,7 +6,12 @@ without a traceback and exits with 2. Any other exception is a defect of this pa
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from reprlib import Repr
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BRIEF = Repr()
 _BRIEF.maxlevel, _BRIEF.maxdict, _BRIEF.maxlist, _BRIEF.maxstring = 3, 12, 8, 80
@@ -58,6 +63,15 @@ class MissingExtraError(SoundwhereError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed.", f"Install it with: pip install 'soundwhere[{extra}]'")
+
+
+@contextmanager
+def needing(package: str, extra: str) -> Iterator[None]:
+    """Import what an extra brings; where it is not installed, the error says so."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(package, extra) from error
 
 
 def reason(error: Exception) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import ctypes
 import errno
 import hashlib
+import io
 import json
 import math
 import os
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from soundwhere.errors import OutputError, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 NPZ_ERRORS: Final = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """What numpy raises when an npz file is damaged."""
@@ -56,6 +58,20 @@ def make_folder(path: Path) -> Path:
     except OSError as error:
         raise output_error(path, error) from error
     return path
+
+
+@contextmanager
+def claimed_folder(path: Path) -> Iterator[None]:
+    """Create a folder and its parents; if the block fails, those that were created and are still empty are removed."""
+    created = [folder for folder in (path, *path.parents) if not folder.exists()]
+    make_folder(path)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # one that is not empty ends it
+            for folder in created:
+                folder.rmdir()
+        raise
 
 
 @contextmanager
@@ -164,6 +180,24 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write rows, the first of which may name the columns, as CSV atomically."""
+    write_text(path, as_csv(rows))
+
+
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as the text of a CSV file."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def write_durably(path: Path, data: bytes) -> None:
     """Write a file atomically, and so that it outlives a loss of power once this returns."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -238,6 +272,17 @@ def parse_json(text: str | bytes) -> Any:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     return value
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's bytes, read in pieces, as 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where the user's machine keeps what can be made or fetched again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soundwhere"
 
 
 def is_whole(value: object, low: int, high: int = 2**31) -> bool:

@@ -28,7 +28,7 @@ from soundwhere.analysis.contenders import (
     trained_words,
 )
 from soundwhere.analysis.trained_rows import check_row, train_row
-from soundwhere.config import DataConfig
+from soundwhere.config import DataConfig, MethodConfig
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import CheckpointError, ConfigError
@@ -73,7 +73,7 @@ def test_what_depends_on_the_number_of_steps_follows_it() -> None:
         read_row(FILES["dsol"], RECIPE, steps=3, seed=0)
     assert "4 or more" in caught.value.remedy
     with pytest.raises(ConfigError, match="does not say how its stages share"):
-        named_config("scav-wide").lasting(10)
+        MethodConfig("toy").lasting(10)
 
 
 def test_rows_that_are_given_more_say_so(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from scipy.special import softmax
 from torch.nn import functional as F
 
 from soundwhere.analysis.appendix import appendix_checks, beyond, margin, one_step
+from soundwhere.analysis.setting import Setting
 from soundwhere.analysis.theory import (
     APPENDIX,
     TRAINING,
     VARIANTS,
-    Setting,
     Variant,
     climb,
     features,

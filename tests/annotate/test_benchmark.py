@@ -219,6 +219,9 @@ def test_each_step_names_the_next(
     )
     assert run(["benchmark", "export", str(project), "--out", str(out)]) == 2
     assert f"First run: soundwhere annotate {project}" in capsys.readouterr().err
+    monkeypatch.setattr("soundwhere.annotate.server.serve", lambda *_: None)
+    assert run(["annotate", str(project), "--no-browser"]) == 0  # and nothing is done
+    assert "frames to do; the same command goes on" in capsys.readouterr().out
     monkeypatch.setattr("soundwhere.annotate.server.serve", lambda *_: annotate(Project(project), 2))
     assert run(["annotate", str(project), "--no-browser"]) == 0
     assert f"frames to do; next: soundwhere benchmark export {project}" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,3 +79,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "2.00 times as fast as decoding and encoding everything at every step" in out
     assert run(["bench", "train", "--method", "weather", "--configs", str(tmp_path)]) == 2
     assert "has no configuration of 'weather'" in capsys.readouterr().err
+
+
+def test_every_method_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "bench_method", lambda *_, **__: MethodBench((StageSpeed("one", 4.0, 2.0, 10),)))
+    file = tmp_path / "train.json"
+    assert (
+        run(["bench", "train", "--method", "all", "--configs", str(CONFIGS), "--clips", "2", "--json", str(file)]) == 0
+    )
+    written = json.loads(file.read_text())
+    assert written["command"] == "soundwhere bench train --method all"
+    assert {"ez-vsl", "dmc-duet", "ssl-tie", "oa-ssl"} < {row["method"] for row in written["rows"]}
+    assert {row["ratio"] for row in written["rows"]} == {2.0}

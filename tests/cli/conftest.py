@@ -7,6 +7,7 @@ import av
 import numpy as np
 import pytest
 import torch
+from tests.shortcuts import draw_few
 
 from soundwhere.media.audio import write_wav
 from soundwhere.methods.files import write_model
@@ -25,6 +26,12 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
     write_model(path, SCAV(NAMED["scav-tiny"]), facts={"licence": "none"})
     return path
+
+
+@pytest.fixture
+def quick_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals are found by few draws."""
+    draw_few(monkeypatch)
 
 
 @pytest.fixture

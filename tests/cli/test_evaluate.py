@@ -27,9 +27,14 @@ WORLD = ["evaluate", "--benchmark", "synthetic", "--count", "4", "--out", "out"]
 
 
 @pytest.fixture
-def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Choose the constant pair by few scenes."""
     monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
+
+
+@pytest.fixture
+def few_draws(few_scenes: None, quick_intervals: None) -> None:
+    """Choose the constant pair by few scenes, and find intervals by few draws."""
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -367,7 +372,7 @@ def test_scores_of_another_version_are_left_alone_and_told_of(folder: Path, caps
     assert old.read_text() == before
 
 
-@pytest.mark.usefixtures("few_draws")
+@pytest.mark.usefixtures("few_scenes")
 def test_the_made_up_world_scores_as_it_always_has(folder: Path) -> None:
     """Six scenes and the shipped small model, as the version before this loop scored them; see golden/README.md."""
     golden = json.loads((Path(__file__).parent / "golden" / "synthetic-6.json").read_text())

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import functools
 import json
 import os
 import shutil
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
     Give = Callable[[str], Path]
     Capture = pytest.CaptureFixture[str]
+
+pytestmark = pytest.mark.usefixtures("warm_workers")
 
 QUICK = ["--formats", "json", "--fps", "2", "--device", "cpu"]
 
@@ -312,23 +313,23 @@ def test_a_video_that_does_not_fit(give: Give, folder: Path, model_path: Path) -
     assert everything(folder) == {"clip.mp4"}
 
 
-def interrupt(folder: Path, command: list[str], ready: Callable[[subprocess.Popen[str]], bool], number: int) -> str:
-    """Start a command, send it a signal when it is ready, and return what it says; it must leave nothing behind."""
-    before = everything(folder)
-    # a shell that starts the tests in the background has them ignore SIGINT, and what they start would inherit that
-    listen = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    command = [sys.executable, "-m", "soundwhere", *command]
-    with subprocess.Popen(
-        command, preexec_fn=listen, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+@pytest.fixture
+def interrupt(start_program: Callable[..., Any], folder: Path) -> Callable[..., str]:
+    """Starts a command, sends it a signal when it is ready, and returns what it says; it must leave nothing behind."""
+
+    def interrupted(command: list[str], ready: Callable[[Any], bool], number: int) -> str:
+        before = everything(folder)
+        process = start_program(*command)
         assert ready(process)
         process.send_signal(number)
         _, error = process.communicate(timeout=60)
-    assert process.returncode == 130, error
-    assert "interrupted" in error
-    assert "Traceback" not in error
-    assert everything(folder) == before
-    return error
+        assert process.returncode == 130, error
+        assert "interrupted" in error
+        assert "Traceback" not in error
+        assert everything(folder) == before
+        return str(error)
+
+    return interrupted
 
 
 @pytest.fixture(scope="module")
@@ -344,38 +345,41 @@ def long_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_nothing(folder: Path, long_clip: Path, model_path: Path, number: int) -> None:
-    def ready(process: subprocess.Popen[str]) -> bool:
-        assert process.stdout is not None
+def test_an_interrupted_run_leaves_nothing(
+    interrupt: Callable[..., str], folder: Path, long_clip: Path, model_path: Path, number: int
+) -> None:
+    def ready(process: Any) -> bool:
         return process.stdout.readline().startswith("clip.mp4")
 
     shutil.copy(long_clip, folder / "clip.mp4")
-    interrupt(folder, ["clip.mp4", "--model", str(model_path), "--fps", "25"], ready, number)
+    interrupt(["clip.mp4", "--model", str(model_path), "--fps", "25"], ready, number)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_an_interruption_while_writing_removes_what_was_written(
-    folder: Path, long_clip: Path, model_path: Path
+    interrupt: Callable[..., str], folder: Path, long_clip: Path, model_path: Path
 ) -> None:
-    def ready(process: subprocess.Popen[str]) -> bool:
+    def ready(process: Any) -> bool:
         return wait_until(lambda: bool(list(folder.rglob("*.partial.mp4"))), process)
 
     shutil.copy(long_clip, folder / "clip.mp4")
-    interrupt(folder, ["clip.mp4", "--model", str(model_path), "--fps", "0.1"], ready, signal.SIGINT)
+    interrupt(["clip.mp4", "--model", str(model_path), "--fps", "0.1"], ready, signal.SIGINT)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_an_interruption_ends_every_worker(folder: Path, long_clip: Path, model_path: Path) -> None:
-    def ready(process: subprocess.Popen[str]) -> bool:
+def test_an_interruption_ends_every_worker(
+    interrupt: Callable[..., str], folder: Path, long_clip: Path, model_path: Path
+) -> None:
+    def ready(process: Any) -> bool:
         return wait_until(lambda: bool(list(folder.rglob("*.partial.mp4"))), process)  # the other is about to
 
     for name in ("clip.mp4", "other.mp4"):
         shutil.copy(long_clip, folder / name)
     options = ["--model", str(model_path), "--fps", "0.1", "--workers", "2"]
-    interrupt(folder, ["clip.mp4", "other.mp4", *options], ready, signal.SIGTERM)
+    interrupt(["clip.mp4", "other.mp4", *options], ready, signal.SIGTERM)
 
 
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> bool:
+def wait_until(condition: Callable[[], bool], process: Any) -> bool:
     for _ in range(8000):  # some minutes, for a busy machine
         if condition():
             return True

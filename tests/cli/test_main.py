@@ -43,6 +43,12 @@ def test_help_needs_no_torch(arguments: list[str]) -> None:
     assert "xamples" in done.stdout or "examples" in done.stdout
 
 
+@pytest.mark.parametrize("arguments", [["reproduce"], ["analyse"], ["analyse", "theory"]])
+def test_help_waits_for_no_mathematics(arguments: list[str]) -> None:
+    code = HELP.replace('"torch" not in sys.modules', 'not {"numpy", "scipy", "av"} & {*sys.modules}')
+    subprocess.run([sys.executable, "-c", code, *arguments, "--help"], stdout=subprocess.DEVNULL, check=True)
+
+
 def test_help_is_quick() -> None:
     """Under a second, measured against an interpreter that does nothing, so that a busy machine does not matter."""
 
@@ -162,6 +168,28 @@ def test_errors_become_messages_and_codes(
     captured = capsys.readouterr()
     assert words in captured.err
     assert ("Traceback" in captured.err) == debug
+
+
+def test_an_unknown_option_of_a_command_within_one_is_explained_by_that_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main.run(["analyse", "compare", "--benchmark", "synthetic", "--config", "my.toml"])
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "soundwhere analyse compare --help" in said
+    assert "--configs" in said
+    assert "ablation" not in said
+
+
+@pytest.mark.parametrize(("words", "goes_on"), [("prepare", True), ("analyse compare", True), ("export", False)])
+def test_an_interruption_says_whether_the_same_command_goes_on(
+    words: str, goes_on: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"soundwhere.cli.{words.split()[0]}.run", interrupt)
+    assert main.run([*words.split(), "--out", "there"]) == 130
+    assert ("kept, and the same command goes on.\n" in capsys.readouterr().err) == goes_on
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,9 @@ def test_train_resume_and_build_upon(
     with monkeypatch.context() as patched:
         patched.setattr("soundwhere.training.run.Run.train", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
         assert train("--out", "first", "--resume", "--steps-two", "3") == 130
-    assert "to go on: soundwhere train --out first --resume" in capsys.readouterr().err
+        assert "to go on: soundwhere train --out first --resume" in capsys.readouterr().err
+        assert train("--out", "early", *SMALLEST) == 130
+        assert "the same command begins anew" in capsys.readouterr().err
 
     # resumed with nothing but its name, it keeps its own settings
     assert train("--out", "first", "--resume", "--steps-two", "3") == 0
@@ -146,6 +148,18 @@ def test_mistakes_end_with_2_and_a_next_step(
     assert "Traceback" not in said
     assert "internal error" not in said
     assert not (folder / "run").exists()
+
+
+def test_a_training_without_clips_leaves_no_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "empty").mkdir()
+    command = ["--source", "folder", "--root", "empty", *SMALLEST, "--keep-every", "1"]
+    assert train("--out", "runs/mine", *command) == 2
+    assert "empty" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["empty"]
+    (folder / "runs/mine").mkdir(parents=True)
+    (folder / "runs/mine/notes.txt").write_text("mine")
+    assert train("--out", "runs/mine", *command) == 2
+    assert [path.name for path in (folder / "runs/mine").iterdir()] == ["notes.txt"]
 
 
 def test_a_place_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,3 +91,5 @@ def test_a_released_checkpoint_is_scored_beside_our_models(
     assert "no model named 'weather'" in capsys.readouterr().err
     assert run([*score, str(model_path), "--checkpoint-of", "ots"]) == 2
     assert "none of the models is a file that its authors" in capsys.readouterr().err
+    assert run([*score, str(model_path), "nowhere.pth", "--checkpoint-of", "ots"]) == 2
+    assert "There is no model named 'nowhere.pth' and no such file." in capsys.readouterr().err

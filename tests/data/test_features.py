@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from soundwhere.data import features as module
 from soundwhere.data.clips import file_key
-from soundwhere.data.features import FeatureCache, default_folder, encoder_id
+from soundwhere.data.features import FeatureCache, encoder_id
 from soundwhere.data.real_duet import RealDuet
 from soundwhere.errors import DataError, MediaError
 
@@ -182,6 +182,6 @@ def test_an_encoder_is_known_by_weights_and_statistics():
 
 def test_default_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "soundwhere" / "features"
+    assert FeatureCache(None, "toy", 32).folder.parent == tmp_path / "soundwhere" / "features"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert default_folder().parts[-3:] == (".cache", "soundwhere", "features")
+    assert FeatureCache(None, "toy", 32).folder.parts[-4:-1] == (".cache", "soundwhere", "features")

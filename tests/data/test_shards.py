@@ -193,19 +193,20 @@ def made_index(shards: Path, folder: Path, count: int) -> Path:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux how much memory was taken")
 def test_two_million_clips_start_like_a_hundred(shards: Path, tmp_path: Path) -> None:
-    took, grew = {}, {}
-    for count in (100, 2_000_000):
-        folder = made_index(shards, tmp_path / str(count), count)
-        best = None
-        for _ in range(2):  # of two, the one that was least disturbed
-            run = subprocess.run([sys.executable, "-c", START, str(folder)], capture_output=True, text=True, check=True)
-            seconds, megabytes, length = map(float, run.stdout.split())
-            assert length == count
-            best = (seconds, megabytes) if best is None else min(best, (seconds, megabytes))
-        took[count], grew[count] = best
-    assert min(grew.values()) > 0
-    assert took[2_000_000] - took[100] < 3.0
-    assert grew[2_000_000] - grew[100] < 150
+    few, many = (made_index(shards, tmp_path / str(count), count) for count in (100, 2_000_000))
+
+    def start(folder: Path) -> tuple[float, float]:
+        run = subprocess.run([sys.executable, "-c", START, str(folder)], capture_output=True, text=True, check=True)
+        seconds, megabytes, length = map(float, run.stdout.split())
+        assert length == int(folder.name)
+        assert megabytes > 0
+        return seconds, megabytes
+
+    usual, found = start(few), start(many)
+    if found[0] - usual[0] >= 3.0:  # it may have been disturbed
+        found = min(found, start(many))
+    assert found[0] - usual[0] < 3.0
+    assert found[1] - usual[1] < 150
 
 
 def test_what_is_not_a_complete_set_is_refused(shards: Path, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import torch
 
+from soundwhere import cores
 from soundwhere.data.selection import Solos
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
@@ -171,6 +173,34 @@ def test_a_killed_run_goes_on_and_ends_the_same(run: Run, tmp_path: Path) -> Non
         assert torch.equal(resumed.scores[STUB].pairs.columns()[name], column), name
         assert torch.equal(again.scores[STUB].pairs.columns()[name], column), name
     assert resumed.facts == whole.facts
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_score_as_one_does(
+    network: SCAV, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    def lines(count: int) -> dict[str, bytes]:
+        monkeypatch.setattr(cores, "cores", lambda: count)
+        names = [f"scene {number}" for number in range(len(TRIOS))]
+        asked = [NetworkAnswerer("tiny", network, (1, 3), maps=2, negatives=True), InputFreeAnswerer(CONSTANT.rows, 2)]
+        evaluate(TRIOS, names, asked, SCAV_PRESET, (1, 3), tmp_path / str(count), batch=2)
+        return {path.name: path.read_bytes() for path in (tmp_path / str(count)).iterdir()}
+
+    assert lines(threads) == lines(1)
+
+
+def test_an_interruption_does_not_wait_until_everybody_was_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(view: View) -> torch.Tensor:
+        if 0 in view.numbers:
+            raise KeyboardInterrupt
+        sleep(0.5)  # in another thread, long enough for the interruption to be noticed
+        return truths(view)
+
+    monkeypatch.setattr(cores, "cores", lambda: 2)
+    later = perfect()
+    with pytest.raises(KeyboardInterrupt):
+        run(DUETS, Stub({STUB: slow}), later)
+    assert later.asked == 0
 
 
 def test_other_settings_begin_anew_and_nothing_is_kept_without_a_folder(run: Run, tmp_path: Path) -> None:

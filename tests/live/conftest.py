@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,22 +16,9 @@ PATIENCE_S = 120.0
 class Server:
     """The server as a user starts it."""
 
-    def __init__(self, *arguments: str) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "soundwhere",
-            "live",
-            "--model",
-            "scav-tiny",
-            "--device",
-            "cpu",
-            "--no-browser",
-        ]
-        self.process = subprocess.Popen(
-            [*command, "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
+    def __init__(self, start_program: Callable[..., Any], *arguments: str) -> None:
+        options = ["--model", "scav-tiny", "--device", "cpu", "--no-browser", "--port", "0"]
+        self.process = start_program("live", *options, *arguments)
         said = self.process.stdout.readline()
         assert said.startswith("http"), "the server ended"
         self.address = said.split()[0]
@@ -47,11 +32,11 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def start_live() -> Iterator[Callable[..., Server]]:
+def start_live(start_program: Callable[..., Any]) -> Iterator[Callable[..., Server]]:
     running: list[Server] = []
 
     def begin(*arguments: str) -> Server:
-        running.append(Server(*arguments))
+        running.append(Server(start_program, *arguments))
         return running[-1]
 
     yield begin

@@ -99,7 +99,7 @@ def test_speed_moves_the_pitch() -> None:
 def test_a_room_rings_for_the_time_it_should() -> None:
     click = torch.zeros(1, 2 * RATE)
     click[0, 100] = 1
-    heard = effects.reverberate(click, (0.8, 0.8), generator(), RATE)[0].numpy()
+    heard = effects.reverberate(click, (0.8, 0.8), generator())[0].numpy()
     assert heard[100] == pytest.approx(1, abs=1e-4)
     assert np.abs(heard[:100]).max() < 1e-4
     tail = heard[100 + RATE // 20 : 100 + RATE * 6 // 10] ** 2
@@ -109,9 +109,9 @@ def test_a_room_rings_for_the_time_it_should() -> None:
 
 
 def test_reverberation_is_a_convolution() -> None:
-    room = effects.reverberate(torch.eye(1, 3000), (0.05, 0.05), generator(5), RATE)
+    room = effects.reverberate(torch.eye(1, 3000), (0.05, 0.05), generator(5))
     sound = noise(1, 3000)
-    heard = effects.reverberate(sound, (0.05, 0.05), generator(5), RATE)[0]
+    heard = effects.reverberate(sound, (0.05, 0.05), generator(5))[0]
     np.testing.assert_allclose(heard, signal.convolve(sound[0].numpy(), room[0].numpy())[:3000], atol=1e-5)
 
 
@@ -140,7 +140,7 @@ def test_background_is_another_row() -> None:
 
 def test_equaliser_is_smooth_and_bounded() -> None:
     click = torch.eye(1, RATE).expand(6, -1)
-    response = 20 * torch.log10(torch.fft.rfft(effects.equalise(click, 12.0, generator(), RATE)).abs())
+    response = 20 * torch.log10(torch.fft.rfft(effects.equalise(click, 12.0, generator())).abs())
     assert (response.abs() <= 12.1).all()
     assert response.std(1).min() > 1
     assert response.diff(dim=1).abs().max() < 1.5  # dB from one hertz to the next, even at 50 Hz
@@ -157,10 +157,10 @@ def test_overdrive_cuts_peaks_only() -> None:
 
 
 def test_codec_takes_the_treble_and_bits() -> None:
-    changed = effects.degrade(noise(), (3000.0, 3000.0), (16.0, 16.0), generator(), RATE)
+    changed = effects.degrade(noise(), (3000.0, 3000.0), (16.0, 16.0), generator())
     spectrum = torch.fft.rfft(changed).abs().mean(0)  # one bin is a hertz
     assert spectrum[4000:].mean() < 0.02 * spectrum[500:2500].mean()
-    coarse = effects.degrade(noise(), (9000.0, 9000.0), (4.0, 4.0), generator(), RATE)
+    coarse = effects.degrade(noise(), (9000.0, 9000.0), (4.0, 4.0), generator())
     assert all(len(row.unique()) <= 17 for row in coarse)
 
 

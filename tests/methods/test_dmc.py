@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from soundwhere.methods.dmc import DMC, DUET, METHOD, DMCConfig, centre_distances, dmc_loss, soft_clusters
+from soundwhere.methods.dmc import DMC, DUET, METHOD, DMCConfig, distances, dmc_loss, soft_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,14 +23,14 @@ def test_the_recording(oracle: Callable[[str], Any], setting: str, things: int, 
     network.double().load_state_dict(recording.weights(), strict=False)
     image, audio = recording.leaves("image_features", "audio_map")
     pictures, heard = network.picture_clusters(image, things), network.sound_clusters(audio, sounds)
-    distances = centre_distances(pictures.centres, heard.centres)
+    apart = distances(pictures.centres, heard.centres)
     value = dmc_loss(pictures.centres, heard.centres, recording["label"])
     found = {
         "assignment": pictures.assignment.unflatten(2, (8, 8)),
         "visual_centres": pictures.centres,
         "audio_centres": heard.centres,
-        "centre_distances": distances,
-        "distance": distances.amin(1),
+        "centre_distances": apart,
+        "distance": apart.amin(1),
         "loss": value,
     }
     recording.agree(**{f"{setting}_{name}": tensor for name, tensor in found.items()})

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 
 from soundwhere.config import Thresholds, to_dict
 from soundwhere.errors import CheckpointError, ConfigError, OutputError, SoundwhereError
+from soundwhere.files import sha256
 from soundwhere.methods import files as module
 from soundwhere.methods.files import (
     WEIGHTS,
@@ -25,7 +26,6 @@ from soundwhere.methods.files import (
     read_facts,
     read_model,
     read_tensors,
-    sha256,
     start_from,
     write_model,
 )

@@ -6,12 +6,10 @@ import importlib
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -79,11 +77,9 @@ def runner(jobs: Jobs, fake: ModuleType) -> Iterator[Runner]:
 class Server:
     """`soundwhere serve` in a process of its own, as a user starts it."""
 
-    def __init__(self, work: Path, *arguments: str) -> None:
-        command = [sys.executable, "-m", "soundwhere", "serve", *arguments, "--work", str(work), "--no-browser"]
+    def __init__(self, start_program: Callable[..., Any], work: Path, *arguments: str) -> None:
         port = [] if "--port" in arguments else ["--port", "0"]
-        self.process = subprocess.Popen([*command, *port], stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
+        self.process = start_program("serve", *arguments, "--work", str(work), "--no-browser", *port)
         self.said = self.process.stdout.readline()
         assert self.said.startswith("http"), "the server ended"
         self.address = self.said.split()[0]
@@ -91,20 +87,19 @@ class Server:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        code = self.process.wait(PATIENCE_S)
-        assert self.process.stdout is not None
+        code: int = self.process.wait(PATIENCE_S)
         self.said += self.process.stdout.read()
         self.process.stdout.close()
         return code
 
 
 @pytest.fixture(scope="session")
-def start() -> Iterator[Callable[..., Server]]:
+def start(start_program: Callable[..., Any]) -> Iterator[Callable[..., Server]]:
     """Starts servers; those that still run at the end are stopped."""
     running: list[Server] = []
 
     def begin(work: Path, *arguments: str) -> Server:
-        running.append(Server(work, *arguments))
+        running.append(Server(start_program, work, *arguments))
         return running[-1]
 
     yield begin
@@ -128,3 +123,8 @@ def films(tmp_path_factory: pytest.TempPathFactory, movie: Path) -> Path:
         video.write(picture)
     (folder / "text.mp4").write_text("once upon a time\n" * 20)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _warm(warm_workers: None) -> None:
+    """Workers of runners that tests start themselves."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import io
 import struct
-import subprocess
-import sys
 import wave
 import zipfile
 import zlib
@@ -17,6 +15,7 @@ import httpx
 import pytest
 from PIL import Image
 
+from soundwhere.cli.main import run
 from soundwhere.media.video import read_frames
 from soundwhere.web.addresses import page_addresses
 
@@ -90,19 +89,24 @@ def test_other_machines_are_told_a_link_they_can_open(start: Callable[..., Any],
     assert printed == [address + door for address in expected]
 
 
+@pytest.mark.usefixtures("warm_workers")
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--runtime", "openvino"], "The runtime openvino cannot run "),
         (["--runtime", "torch", "--model", "a.onnx"], "The runtime torch cannot run a.onnx."),
         (["--sources", "8"], "Give --sources from 1 to 7."),
+        (["--model", "nowhere"], "There is no model named 'nowhere'"),
     ],
 )
-def test_what_no_job_could_be_done_with_ends_the_server(options: list[str], says: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "soundwhere", "serve", "--no-browser", "--port", "0", *options]
-    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert answer.returncode == 2
-    assert says in answer.stderr
+def test_what_no_job_could_be_done_with_ends_the_server(
+    options: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["serve", "--no-browser", "--port", "0", *options]) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert said.out == ""  # no link to what is over
 
 
 def failed(client: httpx.Client, name: str, content: bytes, until: Until) -> dict[str, Any]:
@@ -160,25 +164,23 @@ def test_a_photo_with_its_sound_and_what_was_chosen_for_it(client: httpx.Client,
     assert result["end_s"] == pytest.approx(2.0, abs=0.1)
 
 
-def test_cancelling_leaves_no_traceback_in_the_log(films: Path, tmp_path: Path, until: Until) -> None:
-    command = [sys.executable, "-m", "soundwhere", "serve", str(films), "--work", str(tmp_path / "work")]
-    options = ["--no-browser", "--port", "0", "--model", "scav-tiny"]
-    with (tmp_path / "log").open("w") as log:
-        server = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=log, text=True)
-        assert server.stdout is not None
-        address = server.stdout.readline().split()[0]
-        with httpx.Client(base_url=address) as client:
-            clip = next(each["id"] for each in client.get("/api/clips").json() if each["name"] == "long.mp4")
-            for stage, done in (("localising", 0), ("localising", 1), ("", 0)):  # at different moments of a job
-                number = client.post("/api/jobs", json={"clip": clip, "fps": 0.1}).json()["id"]
+def test_cancelling_leaves_no_traceback_in_the_log(
+    start_program: Callable[..., Any], films: Path, tmp_path: Path, until: Until
+) -> None:
+    options = ["--work", str(tmp_path / "work"), "--no-browser", "--port", "0", "--model", "scav-tiny"]
+    server = start_program("serve", str(films), *options)
+    with httpx.Client(base_url=server.stdout.readline().split()[0]) as client:
+        clip = next(each["id"] for each in client.get("/api/clips").json() if each["name"] == "long.mp4")
+        for stage, done in (("localising", 0), ("localising", 1), ("", 0)):  # at different moments of a job
+            number = client.post("/api/jobs", json={"clip": clip, "fps": 0.1}).json()["id"]
 
-                def reached(number: int = number, least: tuple[str, int] = (stage, done)) -> bool:
-                    job = client.get(f"/api/jobs/{number}").json()
-                    return job["stage"] == least[0] and job["done"] >= least[1]
+            def reached(number: int = number, least: tuple[str, int] = (stage, done)) -> bool:
+                job = client.get(f"/api/jobs/{number}").json()
+                return job["stage"] == least[0] and job["done"] >= least[1]
 
-                until(reached)
-                client.post(f"/api/jobs/{number}/cancel")
-                until(lambda n=number: client.get(f"/api/jobs/{n}").json()["state"] == "cancelled")
-        server.terminate()
-        server.communicate(timeout=60)
-    assert (tmp_path / "log").read_text() == ""
+            until(reached)
+            client.post(f"/api/jobs/{number}/cancel")
+            until(lambda n=number: client.get(f"/api/jobs/{n}").json()["state"] == "cancelled")
+    server.terminate()
+    _, log = server.communicate(timeout=60)
+    assert log == ""

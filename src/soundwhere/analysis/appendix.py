@@ -13,7 +13,6 @@ from soundwhere.analysis.theory import (
     APPENDIX,
     TRAINING,
     VARIANTS,
-    Setting,
     Variant,
     climb,
     features,
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
+
+    from soundwhere.analysis.setting import Setting
 
     Vector = NDArray[np.float64]
 
@@ -111,7 +112,7 @@ def appendix_checks(setting: Setting, draws: int = 200) -> list[Check]:
 
 
 def _lemma_one(drawn: list[Setting]) -> Check:
-    noise = np.stack([_similarity(each) - _signal(each) for each in drawn])
+    noise = np.stack([_similarity(each) - np.repeat(each.alpha, each.cells) * strengths(each) for each in drawn])
     bound, sharper = drawn[0].noise_bound, drawn[0].sigma * float(np.linalg.norm(drawn[0].alpha))
     worst = float(np.abs(noise).max())
     return Check(
@@ -223,12 +224,6 @@ def _without_the_condition(setting: Setting) -> list[Check]:
 
 def _similarity(setting: Setting) -> Vector:
     return positive_score(setting.start, features(setting), setting.threshold, setting.tau, APPENDIX).similarity
-
-
-def _signal(setting: Setting) -> Vector:
-    """alpha_k beta_p of every cell."""
-    signal: Vector = np.repeat(setting.alpha, setting.cells) * strengths(setting)
-    return signal
 
 
 def _mask_error(setting: Setting) -> float:

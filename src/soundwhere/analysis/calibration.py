@@ -176,8 +176,7 @@ def choose_threshold(found: Confidences) -> float:
 def _below(values: Values, thresholds: Values) -> Values:
     """Share of the values, NaN left out, below each threshold."""
     ordered = np.sort(values[~np.isnan(values)])
-    shares: Values = np.searchsorted(ordered, thresholds) / max(1, len(ordered))
-    return shares
+    return np.searchsorted(ordered, thresholds) / max(1, len(ordered))
 
 
 @dataclass(frozen=True)

@@ -311,8 +311,7 @@ def _overlaps(maps: Tensor, truth: Tensor) -> Values:
     """IoU of every object (N,) as the paper scores it."""
     preset = find_preset("scav")
     pairs = score(upsample(maps, (truth.shape[-2], truth.shape[-1]), preset), truth, preset)
-    values: Values = pairs.iou.numpy()
-    return values
+    return pairs.iou.numpy()
 
 
 def _rules(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -45,6 +46,16 @@ class Report:
     words: dict[str, str] = field(default_factory=dict)
     page: Callable[[], Mapping[str, Image | Figure]] | None = None
 
+    @cached_property
+    def drawn(self) -> dict[str, Figure]:
+        """The figures, drawn once for all that shows them."""
+        return {name: draw() for name, draw in self.figures.items()}
+
+    @cached_property
+    def pictures(self) -> Mapping[str, Image | Figure]:
+        """The pictures of its page, drawn once likewise."""
+        return {} if self.page is None else self.page()
+
     def write(self, out: Path, name: str, settings: dict[str, Any]) -> list[Path]:
         """Write `NAME.json`, `NAME.md`, the figures and the page `NAME.html`, if there is one, and return the files.
 
@@ -53,22 +64,21 @@ class Report:
             name: Of the analysis.
             settings: Everything the numbers depend on, as JSON values.
         """
-        drawn = {figure: draw() for figure, draw in self.figures.items()}
-        written = [out / f"{name}.json", out / f"{name}.md", *(out / f"{figure}.png" for figure in drawn)]
+        written = [out / f"{name}.json", out / f"{name}.md", *(out / f"{figure}.png" for figure in self.drawn)]
         write_json(written[0], {"analysis": name, "version": __version__, "settings": settings, **self.values})
-        pictures = "".join(f"\n![{figure}]({figure}.png)\n" for figure in drawn)
+        pictures = "".join(f"\n![{figure}]({figure}.png)\n" for figure in self.drawn)
         listed = {key: value if isinstance(value, list) else [value] for key, value in settings.items()}
         shown = {key: ", ".join(map(str, values)) for key, values in listed.items()}
         facts = "\n".join(f"- {key}: {value}" for key, value in shown.items())
         said = "".join(f"**{question}** {answer}\n\n" for question, answer in self.words.items())
         body = "\n".join(to_markdown(table, "##") for table in self.tables)
         write_text(written[1], f"# soundwhere analyse {name}\n\n{facts}\n\n{said}{body}{pictures}")
-        for path, figure in zip(written[2:], drawn.values(), strict=True):
+        for path, figure in zip(written[2:], self.drawn.values(), strict=True):
             with atomic_path(path) as temporary:
                 figure.savefig(temporary, dpi=110)
         if self.page is not None:
             written.append(out / f"{name}.html")
-            write_page(written[-1], f"soundwhere analyse {name}", shown, self.tables, self.page(), self.words)
+            write_page(written[-1], f"soundwhere analyse {name}", shown, self.tables, self.pictures, self.words)
         return written
 
 

@@ -104,8 +104,7 @@ def prefer(maps: Floats, agreed: Floats) -> Floats:
     competes = (maps >= _LIT * peaks) & (peaks > 0)
     best = np.where(competes, fine, -np.inf).max((1, 2), keepdims=True)
     behind = np.maximum(np.where(np.isfinite(best), best - fine, 0), 0)
-    dimmed: Floats = maps * np.exp(-_DIMMING * behind).astype(np.float32)
-    return dimmed
+    return maps * np.exp(-_DIMMING * behind).astype(np.float32)
 
 
 def _calm(values: Floats) -> Floats:

@@ -6,10 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from soundwhere.config import changed_settings, to_dict
-from soundwhere.errors import ConfigError
-from soundwhere.files import parse_json, write_json
+from soundwhere.errors import ConfigError, SoundwhereError
+from soundwhere.files import claimed_folder, parse_json, sha256, write_json
 from soundwhere.methods.catalogue import config_from, find_method
-from soundwhere.methods.files import sha256
 from soundwhere.training.checkpoint import read_progress
 from soundwhere.training.run import BEST, CHANGEABLE, LATEST, train
 
@@ -49,8 +48,14 @@ def train_row(
     latest = folder / LATEST
     if not latest.exists():
         note = {"config": to_dict(config), "stage_one": None if start is None else sha256(start), "data": data}
-        write_json(folder / _ROW, note)
-        file = train(config, folder, start=start, download=download, longest_s=longest_s)
+        with claimed_folder(folder):
+            write_json(folder / _ROW, note)
+            try:
+                file = train(config, folder, start=start, download=download, longest_s=longest_s)
+            except SoundwhereError:
+                if not latest.exists():  # refused: what has not begun is no row
+                    (folder / _ROW).unlink(missing_ok=True)
+                raise
     else:
         _, progress = read_progress(latest)
         last = find_method(config.method.family).stages(config.method)[-1]

@@ -37,14 +37,13 @@ _AGREE = (
 )
 
 
-def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> dict[str, Interval | None]:
+def predict(wins: Wins, level_db: Values, doublings: Values) -> dict[str, Interval | None]:
     """Win rates and a logistic regression of "the left source wins" on level and size, the intercept being the side.
 
     Args:
         wins: Whether the left source is the dominant one, shape (N,).
         level_db: Level of the left source above the right one, shape (N,); NaN where that is unknown.
         doublings: log2 of the left source's area over the right one's, shape (N,).
-        seed: Of the bootstrap over scenes.
 
     Returns:
         `louder` (where levels differ by more than 0.5 dB), `larger`, `left`: how often such a source wins;
@@ -57,7 +56,7 @@ def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> d
     columns |= {"louder": level / DB_STEP} if heard.any() else {}
     columns |= {"larger": doublings} if sized.any() else {}
     table = np.stack(list(columns.values()), axis=1)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows = [rng.integers(len(wins), size=len(wins)) for _ in range(_DRAWS)]
     drawn = np.array([logistic(table[row], wins[row]) for row in rows])
     low, high = np.exp(np.quantile(drawn, [0.025, 0.975], axis=0))
@@ -68,12 +67,12 @@ def predict(wins: Wins, level_db: Values, doublings: Values, seed: int = 0) -> d
 
     def rate(favoured: Wins, among: Wins) -> Interval | None:
         same = (wins == favoured)[among]
-        return mean_interval(same.astype(np.float64), seed=seed) if len(same) else None
+        return mean_interval(same.astype(np.float64)) if len(same) else None
 
     return {
         "louder": rate(level > 0, heard),
         "larger": rate(doublings > 0, sized),
-        "left": mean_interval(wins.astype(np.float64), seed=seed),
+        "left": mean_interval(wins.astype(np.float64)),
         **{f"odds_{name}": odds.get(name) for name in ("louder", "larger", "left")},
     }
 
@@ -111,9 +110,9 @@ class Agreement:
     kappa: float | None
 
 
-def agreement(first: str, second: str, wins: Wins, others: Wins, seed: int = 0) -> Agreement:
+def agreement(first: str, second: str, wins: Wins, others: Wins) -> Agreement:
     """The agreement of two lists of winners, shape (N,) each."""
-    share = mean_interval((wins == others).astype(np.float64), seed=seed)
+    share = mean_interval((wins == others).astype(np.float64))
     p, q = float(wins.mean()), float(others.mean())
     chance = p * q + (1 - p) * (1 - q)
     kappa = None if chance == 1 else (share.value - chance) / (1 - chance)

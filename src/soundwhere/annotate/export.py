@@ -12,8 +12,6 @@ SET/frames/, audio/, scenes.csv   with the media only: what `evaluate --benchmar
 
 from __future__ import annotations
 
-import csv
-import io
 import pickle
 import shutil
 import time
@@ -32,7 +30,7 @@ from soundwhere.data.annotation.records import read_headless
 from soundwhere.data.annotation.rle import decode_rle, pack_counts
 from soundwhere.data.benchmarks.pairs import Pair, random_pairs
 from soundwhere.errors import DataError, OutputError
-from soundwhere.files import atomic_path, make_folder, write_json, write_text
+from soundwhere.files import atomic_path, make_folder, write_csv, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,11 +111,13 @@ def export(
                 _copy_media(project, folder, item.frame)
             tick(done, len(items))
         write_json(folder / "masks" / "coco.json", _coco(items))
-        write_json(folder / "vggss.json", [_boxes_entry(item.frame) for item in items])
+        frames = [item.frame for item in items]
+        boxes = [{"file": each.name, "class": each.kind, "bbox": each.boxes_norm} for each in frames]
+        write_json(folder / "vggss.json", boxes)
         duets = _pairs({item.frame.name: item.frame.kind for item in items}, pairs, seed)
-        _write_csv(folder / "duets.csv", duets)
+        write_csv(folder / "duets.csv", duets)
         if media:
-            _write_csv(folder / "scenes.csv", [["id", "image", "sounds", "masks", "kinds"], *map(_scene, items)])
+            write_csv(folder / "scenes.csv", [["id", "image", "sounds", "masks", "kinds"], *map(_scene, items)])
         if project.settings.licence:
             write_text(folder / "LICENCE.txt", project.settings.licence.rstrip() + "\n")
         card = _card(project, items, len(duets), accepted_only)
@@ -164,10 +164,6 @@ def _scene(item: Annotated) -> list[str]:
     return [frame.name, f"frames/{frame.name}.{suffix}", sound, f"masks/png/{frame.name}.png", frame.kind]
 
 
-def _boxes_entry(frame: FrameRecord) -> dict[str, Any]:
-    return {"file": frame.name, "class": frame.kind, "bbox": [list(box) for box in frame.boxes_norm]}
-
-
 def _coco(items: Sequence[Annotated]) -> dict[str, Any]:
     kinds = {kind: number for number, kind in enumerate(sorted({item.frame.kind for item in items}), 1)}
     annotations: list[dict[str, Any]] = []
@@ -205,12 +201,6 @@ def _pairs(kinds: dict[str, str], published: Path | None, seed: int) -> list[lis
         return [clip, kinds[clip].replace(", ", "_").replace(" ", "_")]
 
     return [[*cell(pair.left), *cell(pair.right)] for pair in pairs]
-
-
-def _write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows(rows)
-    write_text(path, table.getvalue())
 
 
 def _card(project: Project, items: Sequence[Annotated], duets: int, accepted_only: bool) -> dict[str, Any]:

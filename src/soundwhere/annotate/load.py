@@ -56,14 +56,13 @@ class LoadReport:
         )
 
 
-def load_test(folder: Path, annotators: int = 8, decisions: int = 2000, seed: int = 0) -> LoadReport:
+def load_test(folder: Path, annotators: int = 8, decisions: int = 2000) -> LoadReport:
     """Start a server on made-up frames and let simulated annotators decide as fast as they are answered.
 
     Args:
         folder: An empty folder for the project.
         annotators: How many at once.
         decisions: How many together.
-        seed: Of what they do.
     """
     frames = max(annotators * 2, decisions // 40)
     project = _made_up(folder, frames)
@@ -78,7 +77,7 @@ def load_test(folder: Path, annotators: int = 8, decisions: int = 2000, seed: in
         lock = threading.Lock()
         shares = [decisions // annotators + (number < decisions % annotators) for number in range(annotators)]
         people = [
-            threading.Thread(target=_work, args=(port, str(number), share, seed + number, report, confirmed, lock))
+            threading.Thread(target=_work, args=(port, str(number), share, number, report, confirmed, lock))
             for number, share in enumerate(shares)
         ]
         for person in people:

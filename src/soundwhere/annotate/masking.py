@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,15 +81,6 @@ class Masker:
         """Whether the candidates of every box were computed before."""
         return all(self._path(frame, box).is_file() for box in frame.boxes)
 
-    def is_ready(self, frame: FrameRecord) -> bool:
-        """Whether a frame answers at once."""
-        return self.has_candidates(frame) and frame.id in self.cache
-
-    def make_ready(self, frame: FrameRecord) -> None:
-        """Propose and embed."""
-        self.candidates(frame)
-        self.embedding(frame)
-
     def mask(self, frame: FrameRecord, prompts: Mapping[str, Any]) -> Mask:
         """The mask that follows from prompts: a candidate, or points, then strokes.
 
@@ -145,8 +137,7 @@ def _brushed(size: tuple[int, int], points: list[list[float]], radius: float) ->
         draw.ellipse((x - r, y - r, x + r, y + r), fill=1)
     if len(path) > 1:
         draw.line(path, fill=1, width=max(1, round(2 * r)), joint="curve")
-    stroke: Mask = np.asarray(canvas.resize((width, height), Pillow.Resampling.NEAREST)).astype(np.bool_)
-    return stroke
+    return np.asarray(canvas.resize((width, height), Pillow.Resampling.NEAREST)).astype(np.bool_)
 
 
 def _inside(size: tuple[int, int], corners: list[list[float]]) -> Mask:
@@ -199,8 +190,7 @@ class Ahead:
                 if self._stopped:
                     return
                 frame = self._wanted.pop(0)
-            if not self._masker.is_ready(frame):
-                try:
-                    self._masker.make_ready(frame)
-                except Exception:  # whoever opens that frame is told why
-                    continue
+            if not self._masker.has_candidates(frame) or frame.id not in self._masker.cache:
+                with suppress(Exception):  # whoever opens that frame is told why
+                    self._masker.candidates(frame)
+                    self._masker.embedding(frame)

@@ -11,8 +11,6 @@ PROJECT/unavailable.csv       clips whose media are not there
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -28,7 +26,7 @@ from soundwhere.data.benchmarks.media import ClipName
 from soundwhere.data.benchmarks.scenes import Missing
 from soundwhere.data.table import read_table
 from soundwhere.errors import DataError, SoundwhereError, shown
-from soundwhere.files import atomic_path, make_folder, parse_json, write_json, write_text
+from soundwhere.files import atomic_path, make_folder, parse_json, write_csv, write_json
 from soundwhere.media.audio import write_wav
 from soundwhere.media.image import IMAGE_SUFFIXES, read_image
 
@@ -180,9 +178,7 @@ def initialise(
             except _UnavailableError as error:
                 missing.append(Missing(entry.name, error.message))
         tick(done, len(entries))
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([["scene", "reason"], *((it.scene, it.reason) for it in missing)])
-    write_text(root / "unavailable.csv", table.getvalue())
+    write_csv(root / "unavailable.csv", [["scene", "reason"], *((each.scene, each.reason) for each in missing)])
     return Report(added, len(present & {entry.name for entry in entries}), clipped, dropped, tuple(missing))
 
 

@@ -12,7 +12,7 @@ from soundwhere.annotate.verify import read_card
 from soundwhere.data.annotation.boxes import repair_boxes
 from soundwhere.data.annotation.masks import read_mask
 from soundwhere.data.annotation.records import read_json
-from soundwhere.errors import MissingExtraError
+from soundwhere.errors import needing
 from soundwhere.files import atomic_path
 
 if TYPE_CHECKING:
@@ -82,11 +82,9 @@ def write_figures(facts: Sequence[MaskFacts], path: Path) -> None:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
+    with needing("matplotlib", "report"):
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator, PercentFormatter
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "report") from error
     kinds = [kind for kind, _ in Counter(fact.kind for fact in facts).most_common(_SHOWN_CLASSES)]
     figure = Figure(figsize=(9, 1.6 + 1.1 * len(kinds)), layout="constrained")
     axes: Any = figure.subplots(1 + len(kinds), 2, sharex=True, squeeze=False)

@@ -46,18 +46,7 @@ def bench_evaluate(arguments: Sequence[str], scenes: int, environment: Mapping[s
     times = []
     with TemporaryDirectory() as folder:
         for limit in (_FEW, _FEW + scenes):
-            out = Path(folder) / str(limit)
-            command = [
-                "-m",
-                "soundwhere",
-                "evaluate",
-                *arguments,
-                "--no-page",
-                "--limit",
-                str(limit),
-                "--out",
-                str(out),
-            ]
-            times.append(run_process(command, environment))
+            options = ["--no-page", "--limit", str(limit), "--out", str(Path(folder) / str(limit))]
+            times.append(run_process(["-m", "soundwhere", "evaluate", *arguments, *options], environment))
     (few_s, few_cpu_s), (wall_s, cpu_s) = times
     return EvaluateTime(scenes, wall_s - few_s, cpu_s - few_cpu_s, few_cpu_s)

@@ -44,7 +44,7 @@ def bench_localise(clip: Path | None, name: str, seconds: float, fps: float) -> 
     with TemporaryDirectory() as folder:
         if clip is None:
             clip = Path(folder) / "clip.mp4"
-            _say("writing a clip ...")
+            print("writing a clip ...", file=sys.stderr)
             bench.write_clip(clip, seconds)
         footage = Footage.open(clip)
         files = _files(model, Path(folder))
@@ -150,15 +150,11 @@ def _files(model: Network, folder: Path) -> dict[str, Path]:
     found: dict[str, Path] = {"torch": folder / "model.safetensors"}
     write_model(found["torch"], model)
     if not all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
-        _say("onnx and openvino are left out: pip install 'soundwhere[export,openvino]'")
+        print("onnx and openvino are left out: pip install 'soundwhere[export,openvino]'", file=sys.stderr)
         return found
-    _say("exporting the model ...")
+    print("exporting the model ...", file=sys.stderr)
     found["onnx"] = folder / "model.onnx"
     export_onnx(model, found["onnx"])
     if importlib.util.find_spec("openvino"):
         found["openvino"] = found["onnx"]
     return found
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)

@@ -57,6 +57,14 @@ class MethodBench:
         """How many times as fast ours is."""
         return self.ours / self.plain
 
+    def describe(self) -> str:
+        """Steps per second of every stage and of the whole training, as a table, and what that means."""
+        rows = [(f"stage {stage.name}", stage.ours, stage.plain) for stage in self.stages]
+        lines = [f"  {'':<12}{'this package':>14}{'plain loop':>14}{'ratio':>8}"]
+        for name, ours, plain in (*rows, ("all steps", self.ours, self.plain)):
+            lines.append(f"  {name:<12}{ours:>14.2f}{plain:>14.2f}{ours / plain:>8.2f}")
+        return "\n".join([*lines, f"{self.ratio:.2f} times as fast as decoding and encoding everything at every step"])
+
     @property
     def _steps(self) -> int:
         return sum(stage.steps for stage in self.stages)
@@ -145,6 +153,13 @@ def made_up(config: Config, folder: Path, clips: int, batch_size: int) -> Config
     )
     data = replace(config.data, source="real-duet", root=root, cache=folder / "features")
     return sized(replace(config, data=data), clips, batch_size, captions=captions)
+
+
+def on_clips(config: Config, root: Path | None, folder: Path, clips: int, batch_size: int) -> Config:
+    """The configuration on the clips of a real-duet set, or on made-up ones, which are written to a folder."""
+    if root is None:
+        return made_up(config, folder, clips, batch_size)
+    return sized(replace(config, data=replace(config.data, root=root)), clips, batch_size)
 
 
 def sized(config: Config, clips: int, batch_size: int, **changes: Any) -> Config:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from soundwhere.constants import FRAME_PX
-from soundwhere.errors import MissingExtraError
+from soundwhere.errors import needing
 from soundwhere.metrics.baselines import random_smooth
 from soundwhere.metrics.pairs import PairScores, concatenate, summarise
 from soundwhere.metrics.protocols import frame_wise
@@ -52,10 +52,8 @@ def bench_metrics(pairs: int = 4000, batch: int = 32, size: tuple[int, int] = (F
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
-    try:
+    with needing("scikit-learn", "dev"):
         from sklearn.metrics import average_precision_score
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "dev") from error
     scored: list[PairScores] = []
     looped: list[tuple[float, float]] = []
     ours_s = loop_s = 0.0

@@ -42,5 +42,4 @@ def seam_difference(model: Network, scenes: Sequence[Scene]) -> list[float]:
         norms.append(together.norm(dim=1).mean(1))
     share = torch.cat(differences).mean(0) / torch.cat(norms).mean()
     outwards_left, outwards_right = share.chunk(2)
-    both: list[float] = ((outwards_left.flip(0) + outwards_right) / 2).tolist()
-    return both
+    return ((outwards_left.flip(0) + outwards_right) / 2).tolist()

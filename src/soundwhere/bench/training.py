@@ -69,15 +69,13 @@ class PlainDraws:
     Args:
         clips: On disk.
         frame_px: Side to which each photo is squashed.
-        seed: Decides everything that is drawn.
     """
 
     native = False
 
-    def __init__(self, clips: Sequence[StoredClip], frame_px: int, seed: int = 0) -> None:
+    def __init__(self, clips: Sequence[StoredClip], frame_px: int) -> None:
         self._clips = clips
         self._frame_px = frame_px
-        self._seed = seed
 
     def __len__(self) -> int:
         return len(self._clips)
@@ -85,7 +83,7 @@ class PlainDraws:
     def draw(self, number: int, pictures: bool = True) -> Example:
         """Draw a scene; there is nothing but pictures."""
         assert pictures
-        rng = np.random.default_rng([self._seed, number])
+        rng = np.random.default_rng([0, number])
         cast = [self._clips[index] for index in rng.choice(len(self._clips), SOURCES, replace=False)]
         frames = [resize(clip.image(), (self._frame_px, self._frame_px)) for clip in cast]
         sounds = []
@@ -157,7 +155,7 @@ def write_clips(folder: Path, number: int) -> Path:
         scene = world.scene(index, 1, 0)
         lines.append(f"{scene.name},train,{scene.kinds[0]},{scene.name}.jpg,{scene.name}.wav")
         Pillow.fromarray(scene.image).save(folder / f"{scene.name}.jpg", quality=90)
-        write_wav(folder / f"{scene.name}.wav", np.clip(scene.mixture, -1, 1))
+        write_wav(folder / f"{scene.name}.wav", scene.mixture)
     write_text(folder / "clips.csv", "\n".join([*lines, ""]))
     return folder
 

@@ -70,19 +70,26 @@ def run(arguments: list[str]) -> int:
 
     allowed_hosts(projects, options.host, options.public)
     segmenter = open_segmenter(options.segmenter)
-    ready = announce(f"{_left(projects)}, segmenter {segmenter.name}; Ctrl-C stops", options.host, options.browser)
+    left, every = _left(projects)
+    words = f"{left} of {every} frames to do, segmenter {segmenter.name}; Ctrl-C stops"
+    ready = announce(words, options.host, options.browser)
     with suppress(KeyboardInterrupt):  # the server has stopped in good order by then
         serve(projects, segmenter, options.host, options.port, ready, options.public)
-    print(f"stopped, {_left(projects)}; next: soundwhere benchmark export {options.project[0]} --out SET", flush=True)
+    left, every = _left(projects)
+    export = f"next: soundwhere benchmark export {options.project[0]} --out SET"
+    print(
+        f"stopped, {left} of {every} frames to do; {export if left < every else 'the same command goes on'}", flush=True
+    )
     return 0
 
 
-def _left(projects: list[Project]) -> str:
+def _left(projects: list[Project]) -> tuple[int, int]:
+    """How many frames there still are to do, of how many."""
     from soundwhere.annotate.events import OPEN
 
     states = [state for project in projects for state in project.store.progress()["states"].items()]
     left = sum(count for state, count in states if state in OPEN)
-    return f"{left} of {sum(count for _, count in states)} frames to do"
+    return left, sum(count for _, count in states)
 
 
 def _invite(projects: list[Project], options: Options) -> None:

@@ -23,7 +23,7 @@ Examples:
   soundwhere bench evaluate --against ../before/src
   soundwhere bench localise --model scav-r18
   soundwhere bench train --root real-duet/
-  soundwhere bench train --method ez-vsl
+  soundwhere bench train --method ez-vsl lvs
   soundwhere bench sources --model scav-tiny
   soundwhere bench prepare --json docs/figures/prepare.json
   soundwhere bench feed --json docs/figures/feed.json
@@ -64,8 +64,8 @@ class Train:
     """Folder of the real-duet set; without it, clips of the made-up world are written to a temporary folder."""
     model: str = "scav-mobile"
     """Named model, of which stage 1 is timed, also by part."""
-    method: Annotated[str | None, named("NAME")] = None
-    """Instead of a model, a method's controlled configuration, such as ez-vsl, of which every stage is timed."""
+    method: Annotated[tuple[str, ...], named("NAME ...")] = ()
+    """Instead of a model, methods' controlled configurations, such as ez-vsl, of which every stage is timed; or all."""
     configs: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("configs/rivals")
     """Folder of controlled configurations, NAME-controlled.toml."""
     clips: int = 96
@@ -74,6 +74,8 @@ class Train:
     """Scenes per step."""
     steps: int = 5
     """Steps of each loop."""
+    json: Annotated[Path | None, named("FILE")] = None
+    """Write the figures there too, such as docs/figures/train-methods.json."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Evaluate:
     """What it is scored on."""
     data: Annotated[Path | None, named("DIR")] = None
     """Folder of the data set, where there is one."""
-    scenes: int = 32
+    scenes: int = 128
     """How many scenes are timed."""
     against: Annotated[Path | None, named("SRC")] = None
     """The src folder of another version of the package, which is measured as well."""
@@ -257,10 +259,10 @@ def _scale(options: Scale) -> None:
 def _train(options: Train) -> None:
     if min(options.clips, options.batch_size, options.steps) < 2:
         raise ConfigError("At least 2 clips, scenes per step and steps are needed.", "Give larger numbers.")
-    if options.method is None:
-        _train_model(options)
+    if options.method:
+        _train_methods(options)
     else:
-        _train_method(options, options.method)
+        _train_model(options)
 
 
 def _train_model(options: Train) -> None:
@@ -284,38 +286,40 @@ def _train_model(options: Train) -> None:
             clips, named_config(options.model), folder / "features", batch_size=options.batch_size, steps=options.steps
         )
     print(f"{options.model}, stage 1, duets of {len(clips)} {source}, {options.batch_size} scenes a step; scenes/s:")
-    for name, speed in {**result.parts, "plain loop": result.plain, "this package": result.ours}.items():
+    speeds = {**result.parts, "plain loop": result.plain, "this package": result.ours}
+    for name, speed in speeds.items():
         print(f"  {name:<44}{speed:8.1f}")
     print(f"{result.ratio:.1f} times faster than decoding and encoding everything at every step")
+    _keep(options.json, f"train --model {options.model}", {"scenes_per_s": speeds})
 
 
-def _train_method(options: Train, name: str) -> None:
+def _train_methods(options: Train) -> None:
+    from soundwhere.analysis.contenders import SUFFIX
+
+    known = sorted(each.name.removesuffix(SUFFIX) for each in options.configs.glob(f"*{SUFFIX}"))
+    names = known if options.method == ("all",) else options.method
+    for name in names:
+        if name not in known:
+            there = f"Choose among {', '.join(known)}." if known else "Start it where configs/ is, or give --configs."
+            raise ConfigError(f"{options.configs} has no configuration of {name!r}.", there)
+    rows = [_train_method(options, name, options.configs / f"{name}{SUFFIX}") for name in names]
+    _keep(options.json, f"train --method {' '.join(options.method)}", {"rows": rows})
+
+
+def _train_method(options: Train, name: str, path: Path) -> dict[str, Any]:
+    """Time one method, say how fast it is, and return that as JSON values."""
     from tempfile import TemporaryDirectory
 
-    from soundwhere.analysis.contenders import SUFFIX
-    from soundwhere.bench.rivals import bench_method, made_up, sized
+    from soundwhere.bench.rivals import bench_method, on_clips
     from soundwhere.methods.catalogue import read_config
 
-    path = options.configs / f"{name}{SUFFIX}"
-    if not path.is_file():
-        known = sorted(each.name.removesuffix(SUFFIX) for each in options.configs.glob(f"*{SUFFIX}"))
-        there = f"Choose among {', '.join(known)}." if known else "Start it where configs/ is, or give --configs."
-        raise ConfigError(f"{options.configs} has no configuration of {name!r}.", there)
-    config = read_config(path)
     with TemporaryDirectory() as made:
-        if options.root is None:
-            config = made_up(config, Path(made), options.clips, options.batch_size)
-        else:
-            data = dataclasses.replace(config.data, root=options.root)
-            config = sized(dataclasses.replace(config, data=data), options.clips, options.batch_size)
+        config = on_clips(read_config(path), options.root, Path(made), options.clips, options.batch_size)
         found = bench_method(config, steps=options.steps)
     source = f"{options.clips} made-up clips" if options.root is None else f"the clips of {options.root}"
     print(f"{name}, controlled, {source}, {options.batch_size} scenes a step; steps/s:")
-    print(f"  {'':<12}{'this package':>14}{'plain loop':>14}{'ratio':>8}")
-    for stage in found.stages:
-        print(f"  stage {stage.name:<6}{stage.ours:>14.2f}{stage.plain:>14.2f}{stage.ours / stage.plain:>8.2f}")
-    print(f"  {'all steps':<12}{found.ours:>14.2f}{found.plain:>14.2f}{found.ratio:>8.2f}")
-    print(f"{found.ratio:.2f} times as fast as decoding and encoding everything at every step")
+    print(found.describe(), flush=True)
+    return {"method": name, "ours": found.ours, "plain": found.plain, "ratio": found.ratio}
 
 
 def _sources(options: Sources) -> None:

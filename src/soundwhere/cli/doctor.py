@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from soundwhere import __version__
+from soundwhere.files import cache_folder, sha256
 from soundwhere.terminal.options import named, parse
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def run(arguments: list[str]) -> int:
     """Print what was found."""
     file = parse(Options, arguments, "doctor", description=DESCRIPTION).file
     if file is not None:
-        _print_model(file) if _is_model(file) else _print_media(file)
+        is_model = file.is_dir() or file.suffix in (".safetensors", ".onnx")
+        _print_model(file) if is_model else _print_media(file)
         return 0
     for title, lines in (
         ("versions", _versions()),
@@ -106,7 +108,7 @@ def _extras() -> Iterator[str]:
 
 
 def _weights() -> Iterator[str]:
-    from soundwhere.methods.files import SHIPPED, WEIGHTS, sha256
+    from soundwhere.methods.files import SHIPPED, WEIGHTS
 
     for name, expected in SHIPPED.items():
         path = WEIGHTS / f"{name}.safetensors"
@@ -140,13 +142,9 @@ def _browser() -> Iterator[str]:
 
 
 def _cache() -> Iterator[str]:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soundwhere"
+    folder = cache_folder()
     used = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     yield f"{folder}: {_size(used)}{' (may be deleted)' if used else ''}"
-
-
-def _is_model(file: Path) -> bool:
-    return file.is_dir() or file.suffix in (".safetensors", ".onnx")
 
 
 def _print_model(file: Path) -> None:

@@ -265,9 +265,12 @@ def _check_released(options: Options) -> None:
     if options.checkpoint_of is None:
         return
     from soundwhere.methods.catalogue import named_config
+    from soundwhere.methods.files import model_file
     from soundwhere.methods.published import is_released
 
     named_config(options.checkpoint_of)
+    for name in options.model:
+        model_file(name)  # one that is not there
     if not any(is_released(Path(name)) for name in options.model):
         raise ConfigError(
             f"--checkpoint-of {options.checkpoint_of}: none of the models is a file that its authors could have "

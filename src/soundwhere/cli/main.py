@@ -40,6 +40,10 @@ COMMANDS = {
 }
 
 _COMPUTING = frozenset({"train", "evaluate", "analyse", "reproduce"})  # until they end, with the machine for themselves
+# Given again after an interruption, they leave out what is done
+_GO_ON = frozenset({"prepare", "evaluate", "reproduce", "benchmark build"}) | {
+    f"analyse {name}" for name in ("compare", "ablation", "stage-one", "collections")
+}
 HELP = f"""\
 soundwhere {__version__}: where in the picture does each sound come from?
 
@@ -90,7 +94,8 @@ def run(arguments: list[str]) -> int:
     except SoundwhereError as error:
         return _complain(str(error), 2, debug)
     except KeyboardInterrupt:
-        return _complain("interrupted; finished files are kept.", 130, debug)
+        more = ", and the same command goes on" if {arguments[0], " ".join(arguments[:2])} & _GO_ON else ""
+        return _complain(f"interrupted; finished files are kept{more}.", 130, debug)
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

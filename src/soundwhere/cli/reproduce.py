@@ -10,10 +10,10 @@ import tyro
 
 from soundwhere.cli.analyse import ablation, compare, convergence, protocols, theory
 from soundwhere.errors import ConfigError, DataError
+from soundwhere.files import claimed_folder
 from soundwhere.reproduction.scales import PartName, ScaleName
 from soundwhere.terminal.messages import print_written, say, show_path
 from soundwhere.terminal.options import FLAG, named, parse
-from soundwhere.terminal.progress import Bar
 from soundwhere.terminal.scenes import Scored, task_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def run(arguments: list[str]) -> int:
     from soundwhere.evaluation.page import new_figure
 
     new_figure(1, 1)  # find out before the work that figures cannot be drawn
-    return _Parts(_settled(options)).run()
+    with claimed_folder(options.out):
+        return _Parts(_settled(options)).run()
 
 
 def _settled(options: Options) -> Options:
@@ -111,6 +112,9 @@ def _settled(options: Options) -> Options:
         raise DataError(f"{options.data} is not a folder.", "Give the folder of the data set with --data.")
     if options.limit is not None and options.limit < 2:
         raise ConfigError(f"--limit {options.limit} leaves too few scenes.", "Give at least 2.")
+    for option, value in (("steps", options.steps), ("minutes", options.minutes)):
+        if value is not None and not value > 0:
+            raise ConfigError(f"--{option} is {value:g}.", "It must be greater than 0.")
     if options.quick:
         options = replace(options, steps=options.steps or QUICK_STEPS, limit=options.limit or QUICK_SCENES)
     return replace(
@@ -126,6 +130,8 @@ class _Parts:
     """What each part asks the analyses for, and how it comes on the page."""
 
     def __init__(self, options: Options) -> None:
+        from soundwhere.analysis.contenders import take
+        from soundwhere.data.benchmarks.catalogue import find_entry
         from soundwhere.reproduction.budget import budget_of
         from soundwhere.reproduction.page import Page
         from soundwhere.reproduction.reference import Reference
@@ -135,7 +141,12 @@ class _Parts:
         self.budget = budget_of(self.recipe, options.steps)
         self.data = options.data or options.out / "made-up"
         # refuses what is unknown before anything is written; SCAV is the last
+        for name in options.benchmark:
+            find_entry(name)
         self.contenders, self.impossible = compare.contenders_of(self._comparison(), self.budget.steps)
+        for each in self.contenders:
+            if isinstance(each.source, str):
+                take(each.name, each.source)
         self.scav = Reference(self.contenders[-1], options.out / "compare/rows", options.minutes, options.download)
         if options.data is None:
             self._make_up()
@@ -164,6 +175,7 @@ class _Parts:
     def _make_up(self) -> None:
         from soundwhere.data.synthetic.data_set import Sizes, write_data_set
         from soundwhere.reproduction.scales import MADE_UP_CLIPS, MADE_UP_SCENES, QUICK_CLIPS
+        from soundwhere.terminal.progress import Bar
 
         clips = QUICK_CLIPS if self.options.quick else MADE_UP_CLIPS
         with Bar("made-up clips", clips, "clips") as bar:
@@ -322,6 +334,7 @@ class _Parts:
         from soundwhere.methods.files import load_model
         from soundwhere.methods.scav.model import SCAV
         from soundwhere.reproduction.figures import draw_figures
+        from soundwhere.terminal.progress import Bar
 
         network = load_model(self.scav.train())
         assert isinstance(network, SCAV)

@@ -34,6 +34,8 @@ Examples:
   torchrun --nproc-per-node 4 -m soundwhere train --config configs/paper.toml --out runs/paper
 """
 
+NOTHING_KEPT = "no checkpoint was due yet: the same command begins anew (--checkpoint-every-s says how often one is)"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -79,8 +81,9 @@ def run(arguments: list[str]) -> int:
         with _start(options, config) as start:
             file = train(config, options.out, resume=resume, start=start, download=options.download)
     except KeyboardInterrupt:
-        if speaks and (options.out / LATEST).exists():
-            say(f"to go on: soundwhere train --out {options.out} --resume")
+        if speaks:
+            kept = (options.out / LATEST).exists()
+            say(f"to go on: soundwhere train --out {options.out} --resume" if kept else NOTHING_KEPT)
         raise
     if not speaks:
         return 0

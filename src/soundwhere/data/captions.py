@@ -9,7 +9,7 @@ The file is an .npz with
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_HOW = "docs/rivals.md says how to make such a file."
+_HOW = "docs/rivals-several.md says how to make such a file."
 _LISTED = 3  # clips without captions that are named
 
 
@@ -63,6 +63,8 @@ def _read(path: Path) -> tuple[NDArray[np.str_], NDArray[np.float64], NDArray[np
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {found}.", f"Give the .npz with the captions' embeddings. {_HOW}")
+    if not is_zipfile(path):  # numpy would advise to load it unsafely
+        raise DataError(f"{path} is not an .npz file, or is damaged.", _HOW)
     try:
         with np.load(path, allow_pickle=False) as file:
             lacking = [name for name in ("names", "foreground", "background") if name not in file.files]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -15,11 +13,12 @@ import torch
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.distributed import barrier, local_rank, local_size, rank, world_size
 from soundwhere.errors import DataError
-from soundwhere.files import atomic_path
+from soundwhere.files import atomic_path, cache_folder
 from soundwhere.media.image import normalise, resize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import NDArray
     from torch import Tensor, nn
@@ -59,7 +58,7 @@ class FeatureCache:
     def __init__(self, folder: Path | None, encoder: str, frame_px: int | None) -> None:
         self.frame_px = frame_px
         side = f"{frame_px}px" if frame_px else "whole"
-        self.folder = (folder or default_folder()) / f"{encoder}-{side}-{_TRANSFORM}"
+        self.folder = (folder or cache_folder() / "features") / f"{encoder}-{side}-{_TRANSFORM}"
 
     def path(self, key: str) -> Path:
         """The file that holds, or will hold, the features of a picture."""
@@ -122,7 +121,9 @@ class FeatureCache:
             keys = missing[start : start + batch_size]
             by_size: dict[tuple[int, ...], dict[str, Image]] = {}
             for key in keys:
-                picture = self._squash(pictures.image(numbers[key]))
+                picture = pictures.image(numbers[key])
+                if self.frame_px is not None:
+                    picture = resize(picture, (self.frame_px, self.frame_px))
                 by_size.setdefault(picture.shape, {})[key] = picture
             for group in by_size.values():
                 with torch.no_grad():
@@ -133,9 +134,6 @@ class FeatureCache:
             if progress is not None:
                 progress(start + len(keys), len(missing))
         return len(missing)
-
-    def _squash(self, picture: Image) -> Image:
-        return picture if self.frame_px is None else resize(picture, (self.frame_px, self.frame_px))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +168,6 @@ def encoder_id(architecture: str, encoder: nn.Module) -> str:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return f"{architecture}-{digest.hexdigest()[:16]}"
-
-
-def default_folder() -> Path:
-    """The features' place below the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soundwhere" / "features"
 
 
 def _load(path: Path) -> Features | None:

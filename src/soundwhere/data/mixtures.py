@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ class Picture(NamedTuple):
         return range(int(self.layout == "pasted"), len(self.cast))
 
 
+@dataclass(eq=False)
 class Mixtures:
     """Scenes made of K single clips: their frames put together, their sounds to be summed, plus frames that are silent.
 
@@ -58,7 +60,7 @@ class Mixtures:
     Of clips with several frames any is shown, and 3 s of sound around it are heard; features and targets that are kept
     in a cache are those of the first.
 
-    Args:
+    Attributes:
         clips: Single-source clips.
         batch_size: Scenes per step over all processes.
         seed: Decides everything that is drawn.
@@ -82,56 +84,37 @@ class Mixtures:
     """
 
     native = False
+    clips: ClipSource
+    _: KW_ONLY
+    batch_size: int
+    seed: int
+    sources: int = SOURCES
+    silent: int = 0
+    vary_silent: bool = False
+    layouts: Sequence[Layout] = ("side-by-side",)
+    level: Level = "equal-rms"
+    gain_db: float = 0.0
+    absent: float = 0.0
+    interference: float = 0.0
+    frame_px: int = FRAME_PX
+    pool: int = 0
+    features: FeatureCache | None = None
+    stored: bool = False
+    targets: FeatureCache | None = None
+    cell_px: int = ENCODER_STRIDE_PX
+    moments: int = 1
+    labels: NDArray[np.int64] | None = None
+    captions: NDArray[np.float32] | None = None
 
-    def __init__(
-        self,
-        clips: ClipSource,
-        *,
-        batch_size: int,
-        seed: int,
-        sources: int = SOURCES,
-        silent: int = 0,
-        vary_silent: bool = False,
-        layouts: Sequence[Layout] = ("side-by-side",),
-        level: Level = "equal-rms",
-        gain_db: float = 0.0,
-        absent: float = 0.0,
-        interference: float = 0.0,
-        frame_px: int = FRAME_PX,
-        pool: int = 0,
-        features: FeatureCache | None = None,
-        stored: bool = False,
-        targets: FeatureCache | None = None,
-        cell_px: int = ENCODER_STRIDE_PX,
-        moments: int = 1,
-        labels: NDArray[np.int64] | None = None,
-        captions: NDArray[np.float32] | None = None,
-    ) -> None:
-        self._clips = clips
-        self._batch_size = batch_size
-        self._seed = seed
-        self._sources = sources
-        self._frames = sources + silent
-        self._vary_silent = vary_silent
-        self._layouts = layouts
-        self._level = level
-        self._gain_db = gain_db
-        self._absent = absent
-        self._interference = interference
-        self._frame_px = frame_px
-        self.pool = -(-pool // batch_size) * batch_size
-        self.features = features
-        self._targets = targets
-        self._cell_px = cell_px
-        self._moments = moments
-        self._labels = labels
-        self._captions = captions
-        self._stored = stored
-        first_only = targets is not None or features is not None
-        self._choices = clips.frames if isinstance(clips, SeveralFrames) and not first_only else 1
+    def __post_init__(self) -> None:
+        frozen = self.features is not None or self.stored
+        check_layouts(self.layouts, self.sources, self.silent, self.pool, frozen)
+        self.pool = -(-self.pool // self.batch_size) * self.batch_size
+        self._frames = self.sources + self.silent
+        first_only = self.targets is not None or self.features is not None
+        self._choices = self.clips.frames if isinstance(self.clips, SeveralFrames) and not first_only else 1
         self._epoch, self._order = -1, np.empty(0, np.int64)
-        check_layouts(layouts, sources, silent, pool, frozen=features is not None or stored)
-        found = _count_pictures(clips, self._frames)
+        found = _count_pictures(self.clips, self._frames)
         if found < self._frames:
             raise DataError(
                 f"A scene of {self._frames} frames needs as many pictures, but there are {found}.",
@@ -139,7 +122,7 @@ class Mixtures:
             )
 
     def __len__(self) -> int:
-        return self.pool or len(self._clips)
+        return self.pool or len(self.clips)
 
     def draw(self, number: int, pictures: bool = False) -> Example:
         """Draw a scene; its sounds come in no particular order.
@@ -149,27 +132,27 @@ class Mixtures:
             pictures: Give the picture even where features are cached.
         """
         picture = self.picture(number)
-        rng = np.random.default_rng([self._seed, number, _SCENE])
-        sounding = rng.permutation(picture.may_sound)[: self._sources]
+        rng = np.random.default_rng([self.seed, number, _SCENE])
+        sounding = rng.permutation(picture.may_sound)[: self.sources]
         sounds = np.stack([self._sound(picture.cast[place], rng) for place in sounding])
-        if rng.random() < self._interference:
+        if rng.random() < self.interference:
             sounds[0] += self._unseen(rng, _INTERFERENCE_DB)
         targets = None
-        if self._targets is not None:
+        if self.targets is not None:
             targets = np.stack([self._target(picture, place) for place in sounding])
-            if rng.random() < self._absent:
+            if rng.random() < self.absent:
                 sounds[-1] = self._unseen(rng, (0.0, 0.0)) if rng.random() < 0.5 else 0
                 targets[-1] = 0
         cast = [picture.cast[place] for place in sounding]
-        clips = [index % len(self._clips) for index in cast]
+        clips = [index % len(self.clips) for index in cast]
         example = Example(
             sounds,
             targets=targets,
             moments=self._later(cast, number),
-            labels=None if self._labels is None else self._labels[clips],
-            captions=None if self._captions is None else self._captions[clips],
+            labels=None if self.labels is None else self.labels[clips],
+            captions=None if self.captions is None else self.captions[clips],
         )
-        if pictures or (self.features is None and not self._stored):
+        if pictures or (self.features is None and not self.stored):
             return example._replace(image=self.compose(picture))
         if self.pool and self.features is not None:
             return example._replace(features=self.features.get(self.key(picture)))
@@ -178,31 +161,31 @@ class Mixtures:
     def _encoded(self, number: int) -> NDArray[np.float16]:
         """Features of a frame."""
         if self.features is not None:
-            return self.features.get(self._clips.key(number))
-        assert isinstance(self._clips, SeveralFrames)
-        return self._clips.features(number)
+            return self.features.get(self.clips.key(number))
+        assert isinstance(self.clips, SeveralFrames)
+        return self.clips.features(number)
 
     def _later(self, cast: Sequence[int], number: int) -> NDArray[np.float32] | None:
         """The sounds of clips at further moments, if they are asked for, shape (M - 1, K, N)."""
-        if self._moments == 1:
+        if self.moments == 1:
             return None
-        rng = np.random.default_rng([self._seed, number, _MOMENT])
-        return np.stack([[self._sound(index, rng) for index in cast] for _ in range(self._moments - 1)])
+        rng = np.random.default_rng([self.seed, number, _MOMENT])
+        return np.stack([[self._sound(index, rng) for index in cast] for _ in range(self.moments - 1)])
 
     def picture(self, number: int) -> Picture:
         """What scene `number` shows."""
         number = number % self.pool if self.pool else number
-        rng = np.random.default_rng([self._seed, number, _PICTURE])
-        step = np.random.default_rng([self._seed, number // self._batch_size, _LAYOUT])
-        layout = self._layouts[int(step.integers(len(self._layouts)))]
+        rng = np.random.default_rng([self.seed, number, _PICTURE])
+        step = np.random.default_rng([self.seed, number // self.batch_size, _LAYOUT])
+        layout = self.layouts[int(step.integers(len(self.layouts)))]
         frames = self._frames
-        if self._vary_silent and layout != "grid":
-            frames = int(step.integers(self._sources + (layout == "pasted"), frames + 1))
+        if self.vary_silent and layout != "grid":
+            frames = int(step.integers(self.sources + (layout == "pasted"), frames + 1))
         cast = tuple(int(index) for index in rng.permutation(self._cast(number, frames, rng)))
         if self._choices > 1:
-            chosen = np.random.default_rng([self._seed, number, _FRAME]).integers(self._choices, size=len(cast))
-            cast = tuple(index + int(frame) * len(self._clips) for index, frame in zip(cast, chosen, strict=True))
-        return Picture(cast, layout, arrange(layout, frames, self._frame_px, rng))
+            chosen = np.random.default_rng([self.seed, number, _FRAME]).integers(self._choices, size=len(cast))
+            cast = tuple(index + int(frame) * len(self.clips) for index, frame in zip(cast, chosen, strict=True))
+        return Picture(cast, layout, arrange(layout, frames, self.frame_px, rng))
 
     def compose(self, picture: Picture) -> Image:
         """Put a picture together."""
@@ -210,42 +193,42 @@ class Mixtures:
 
     def key(self, picture: Picture) -> str:
         """Names the content of a picture."""
-        return "|".join([str(picture.arrangement), *(self._clips.key(number) for number in picture.cast)])
+        return "|".join([str(picture.arrangement), *(self.clips.key(number) for number in picture.cast)])
 
     def _cast(self, number: int, frames: int, rng: np.random.Generator) -> list[int]:
         """The clips of a picture."""
-        epoch, place = divmod(number, len(self._clips))
+        epoch, place = divmod(number, len(self.clips))
         if epoch != self._epoch:
-            order = np.random.default_rng([self._seed, epoch, _ORDER]).permutation(len(self._clips))
+            order = np.random.default_rng([self.seed, epoch, _ORDER]).permutation(len(self.clips))
             self._epoch, self._order = epoch, order
         cast = [int(self._order[place])]
         while len(cast) < frames:
-            partner = int(rng.integers(len(self._clips)))
-            if self._clips.key(partner) not in {self._clips.key(index) for index in cast}:
+            partner = int(rng.integers(len(self.clips)))
+            if self.clips.key(partner) not in {self.clips.key(index) for index in cast}:
                 cast.append(partner)
         return cast
 
     def _target(self, picture: Picture, place: int) -> NDArray[np.float32]:
-        assert self._targets is not None
-        target = self._targets.get(self._clips.key(picture.cast[place]))[0].astype(np.float32)
-        return place_map(target, picture.arrangement, place, self._cell_px)
+        assert self.targets is not None
+        target = self.targets.get(self.clips.key(picture.cast[place]))[0].astype(np.float32)
+        return place_map(target, picture.arrangement, place, self.cell_px)
 
     def _sound(self, index: int, rng: np.random.Generator) -> Waveform:
-        gain = 10 ** (rng.uniform(-self._gain_db, self._gain_db) / 20)
-        sound = self._clips.sound(index, rng)
-        return scale_to_rms(sound, MIXING_RMS * gain) if self._level == "equal-rms" else sound * np.float32(gain)
+        gain = 10 ** (rng.uniform(-self.gain_db, self.gain_db) / 20)
+        sound = self.clips.sound(index, rng)
+        return scale_to_rms(sound, MIXING_RMS * gain) if self.level == "equal-rms" else sound * np.float32(gain)
 
     def _unseen(self, rng: np.random.Generator, range_db: tuple[float, float]) -> Waveform:
         """The sound of any clip: among hundreds, one that is shown hardly ever comes up."""
         level = MIXING_RMS * 10 ** (rng.uniform(*range_db) / 20)
-        return scale_to_rms(self._clips.sound(int(rng.integers(len(self._clips))), rng), level)
+        return scale_to_rms(self.clips.sound(int(rng.integers(len(self.clips))), rng), level)
 
     def _frame(self, number: int) -> Image:
-        size = (self._frame_px, self._frame_px)
-        if isinstance(self._clips, SeveralFrames):  # quick to read, and far more than memory holds
-            return resize(self._clips.image(number), size)
-        key = ("frame", self._clips.key(number), size)
-        return MEMORY.get(key, lambda: resize(self._clips.image(number), size))
+        size = (self.frame_px, self.frame_px)
+        if isinstance(self.clips, SeveralFrames):  # quick to read, and far more than memory holds
+            return resize(self.clips.image(number), size)
+        key = ("frame", self.clips.key(number), size)
+        return MEMORY.get(key, lambda: resize(self.clips.image(number), size))
 
 
 def _count_pictures(clips: ClipSource, wanted: int) -> int:
@@ -276,34 +259,12 @@ class PoolPictures:
         return self._mixtures.compose(self._mixtures.picture(index))
 
 
+@dataclass(eq=False)
 class NativeScenes(Mixtures):
     """Videos that hold several sources as they are: one frame and its sound, whose parts nobody knows.
 
-    The arguments are those of `Mixtures`.
+    The attributes are those of `Mixtures`.
     """
 
     native = True
-
-    def __init__(
-        self,
-        clips: ClipSource,
-        *,
-        batch_size: int,
-        seed: int,
-        gain_db: float = 0.0,
-        frame_px: int = FRAME_PX,
-        features: FeatureCache | None = None,
-        captions: NDArray[np.float32] | None = None,
-        stored: bool = False,
-    ) -> None:
-        super().__init__(
-            clips,
-            batch_size=batch_size,
-            seed=seed,
-            sources=1,
-            gain_db=gain_db,
-            frame_px=frame_px,
-            features=features,
-            captions=captions,
-            stored=stored,
-        )
+    sources: int = 1

@@ -70,7 +70,7 @@ class RealDuet:
         if not self.root.is_dir():
             raise DataError(
                 f"{self.root} is not a folder.",
-                "Give the folder of the real-duet set: --root to train, --data to evaluate.",
+                "Give that of real-duet, wide-duet or a set in their layout: --root to train, --data to evaluate.",
             )
 
     def clips(self, split: Split, labels: bool = False, left_out: Fold | None = None) -> Clips:
@@ -112,14 +112,22 @@ class RealDuet:
 
     def videos(self, split: Split, label: str = "") -> list[VideoClip]:
         """The videos of a split (of wide-duet only) with a word in their label, each a clip with its own sound."""
-        rows = read_table(self.root / "videos.csv", ("video", "label", "split", "seconds"))
+        rows = self._wide_table("videos.csv", ("video", "label", "split", "seconds"))
         wanted = split.split("+")
         return [
-            VideoClip(path, 0.0, float(row["seconds"]), file_key(path, self.root))
+            VideoClip(path, 0.0, _seconds(row), file_key(path, self.root))
             for row in rows
             if row["split"] in wanted and label in row["label"]
             for path in [row.file(row["video"])]
         ]
+
+    def _wide_table(self, name: str, columns: Sequence[str]) -> list[Row]:
+        """A table that wide-duet has and other sets may not."""
+        if (self.root / "clips.csv").is_file() and not (self.root / name).is_file():
+            raise DataError(
+                f"{self.root} has clips.csv, but no {name}.", "Give the folder of wide-duet, which has both."
+            )
+        return read_table(self.root / name, columns)
 
     def collection_trios(
         self, left_out: Fold, split: Literal["val", "test"], frame_px: int = FRAME_PX, order: Order = "side-by-side"
@@ -131,7 +139,7 @@ class RealDuet:
         for row in images:
             if row["split"] == split and row["mask"]:
                 photos.setdefault(row["class"], []).append(row["image"])
-        sounds = read_table(self.root / "audios.csv", ("audio", "class"))
+        sounds = self._wide_table("audios.csv", ("audio", "class"))
         trios = draw_trios(photos, [(row["class"], row["audio"]) for row in sounds], left_out, COLLECTION_TRIOS)
         place = images[0]
         records = [
@@ -274,3 +282,12 @@ def _read_mask(path: Path, frame_px: int) -> NDArray[np.bool_]:
             return np.asarray(mask.convert("L").resize((frame_px, frame_px), PILImage.Resampling.NEAREST)) > 127
     except (OSError, SyntaxError) as error:
         raise DataError(f"{path} is not a readable mask: {error}.", "Copy the data set again.") from error
+
+
+def _seconds(row: Row) -> float:
+    try:
+        return float(row["seconds"])
+    except ValueError as error:
+        raise DataError(
+            f"{row.place}: {row['seconds']!r} is no length in seconds.", "Copy the data set again."
+        ) from error

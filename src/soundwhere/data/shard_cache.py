@@ -7,15 +7,15 @@ import os
 import re
 import shutil
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from soundwhere.data.shard_index import MANIFEST
-from soundwhere.errors import DataError, MissingExtraError
+from soundwhere.errors import DataError, needing
 from soundwhere.files import atomic_path, lock, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _ADDRESS: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+):/+(.*)$")
 _PIECE: Final = 8 << 20
@@ -56,10 +56,8 @@ class RemoteFiles:
     """
 
     def __init__(self, address: str, cache: Path, limit_bytes: int) -> None:
-        try:
+        with needing("fsspec", "scale"):
             import fsspec
-        except ImportError as error:
-            raise MissingExtraError("fsspec", "scale") from error
         self._address = address.rstrip("/")
         self._limit = limit_bytes
         try:
@@ -131,6 +129,7 @@ class RemoteFiles:
 def remote_address(root: Path | str) -> str | None:
     """The address a root stands for, or None if it is a folder of this machine; a path has lost some of its slashes.
 
+    >>> from pathlib import Path
     >>> remote_address(Path("s3://bucket/shards")), remote_address(Path("/data/shards"))
     ('s3://bucket/shards', None)
     """
@@ -138,8 +137,3 @@ def remote_address(root: Path | str) -> str | None:
     if match is None or "://" in str(root):
         return match and str(root)
     return f"{match[1]}://{'/' if match[1] == 'file' else ''}{match[2]}"
-
-
-def default_cache() -> Path:
-    """The copies' place below the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soundwhere" / "shards"

@@ -108,12 +108,6 @@ def records_agree(header: dict[str, Any], records: Records) -> bool:
     return bool(hashlib.sha256(np.asarray(records).tobytes()).hexdigest() == header.get("records_sha256"))
 
 
-def file_sha256(path: Path) -> str:
-    """The hash of a file's bytes, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_manifest(path: Path, folder: str) -> dict[str, Any]:
     """The manifest of a set.
 

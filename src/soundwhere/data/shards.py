@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from soundwhere.constants import CLIP_SAMPLES, SAMPLE_RATE_HZ
-from soundwhere.data.shard_cache import LocalFiles, RemoteFiles, default_cache, remote_address
+from soundwhere.data.shard_cache import LocalFiles, RemoteFiles, remote_address
 from soundwhere.data.shard_index import INDEX, MANIFEST, NO_KIND, clip_key, read_index, read_manifest
 from soundwhere.errors import DataError, MediaError
+from soundwhere.files import cache_folder
 from soundwhere.media.audio import centre_clip
 from soundwhere.media.encoded import decode_jpeg, decode_sound
 
@@ -59,7 +60,7 @@ class ShardClips:
         self.name = address or str(root)
         limit = int(cache_gb * 1e9)
         self._files: ShardFiles = (
-            RemoteFiles(address, cache or default_cache(), limit) if address else LocalFiles(Path(root))
+            RemoteFiles(address, cache or cache_folder() / "shards", limit) if address else LocalFiles(Path(root))
         )
         manifest = read_manifest(self._files.path(MANIFEST), self.name)
         header, self._records = self._whole(manifest)

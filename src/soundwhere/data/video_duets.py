@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from soundwhere.types import Image, Waveform
 
 _SEED: Final = 13
+_FPS: Final = 15  # frames a second
+_STEPS: Final = round(CLIP_S * _FPS)
 _SHIFTS: Final = (0.25, 0.5, 0.75)  # by how much of a video its twin is ahead
 
 
@@ -58,22 +60,19 @@ class VideoDuets(Lazy["tuple[int, int, float, int]", MovingDuet]):
     Args:
         videos: At least three, of 3 s or more.
         alike: Twins instead of pairs.
-        fps: Frames a second.
         frame_px: Side of each half.
 
     Raises:
         DataError: There are too few videos.
     """
 
-    def __init__(
-        self, videos: Sequence[VideoClip], *, alike: bool = False, fps: int = 15, frame_px: int = FRAME_PX
-    ) -> None:
+    def __init__(self, videos: Sequence[VideoClip], *, alike: bool = False, frame_px: int = FRAME_PX) -> None:
         if len(videos) < 3:
             raise DataError(
                 f"Duets need 3 videos, and there are {len(videos)} of this split and label.",
                 "Give the folder of wide-duet, --split train or val, and a --label that several have.",
             )
-        self._videos, self._fps, self._frame_px = videos, fps, frame_px
+        self._videos, self._frame_px = videos, frame_px
         self._read: dict[int, tuple[NDArray[np.uint8], Waveform]] = {}
         rng = np.random.default_rng(_SEED)
         numbers = range(len(videos))
@@ -87,10 +86,9 @@ class VideoDuets(Lazy["tuple[int, int, float, int]", MovingDuet]):
         """Read both videos, and join them."""
         heard, mute, shift, place = record
         (own, sound), (other, _) = self._video(heard), self._video(mute)
-        steps = self._steps
-        first = (len(own) - steps) // 2
-        halves = [own[first:], np.roll(other, -round(shift * len(other)), axis=0)[(len(other) - steps) // 2 :]]
-        halves = [half[: steps + 1] for half in halves]
+        first = (len(own) - _STEPS) // 2
+        halves = [own[first:], np.roll(other, -round(shift * len(other)), axis=0)[(len(other) - _STEPS) // 2 :]]
+        halves = [half[: _STEPS + 1] for half in halves]
         joined = np.concatenate(halves[::-1] if place else halves, axis=2)
         return MovingDuet(joined, sound, place)
 
@@ -98,17 +96,13 @@ class VideoDuets(Lazy["tuple[int, int, float, int]", MovingDuet]):
         """The videos of a duet, which other duets show, too; one if they are twins."""
         return tuple(dict.fromkeys(self._videos[number].path.stem for number in self.records[index][:2]))
 
-    @property
-    def _steps(self) -> int:
-        return round(CLIP_S * self._fps)
-
     def _video(self, number: int) -> tuple[NDArray[np.uint8], Waveform]:
         """All frames (N, H, H, 3), and the sound from the first frame that a duet shows on, shape (66150,)."""
         if number not in self._read:
             video, size = self._videos[number], (self._frame_px, self._frame_px)
-            shown = stream_frames(video.path, self._fps, video.start_s, max(video.end_s, video.start_s + CLIP_S + 1))
+            shown = stream_frames(video.path, _FPS, video.start_s, max(video.end_s, video.start_s + CLIP_S + 1))
             frames = np.stack([resize(frame.image, size) for frame in shown])
-            start_s = video.start_s + (len(frames) - self._steps) // 2 / self._fps
+            start_s = video.start_s + (len(frames) - _STEPS) // 2 / _FPS
             sound = read_audio(video.path, start_s, start_s + CLIP_S)
             self._read[number] = frames, scale_to_rms(centre_clip(np.pad(sound, (0, CLIP_SAMPLES - len(sound)))))
         return self._read[number]

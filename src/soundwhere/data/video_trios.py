@@ -38,16 +38,15 @@ class VideoTrios(Lazy["tuple[NDArray[np.int64], int]", Scene]):
     Args:
         videos: At least three.
         frame_px: Side of each frame.
-        media: Read pictures and sounds; without, pictures are black and sounds silent.
     """
 
-    def __init__(self, videos: Sequence[VideoClip], frame_px: int = FRAME_PX, media: bool = True) -> None:
+    def __init__(self, videos: Sequence[VideoClip], frame_px: int = FRAME_PX) -> None:
         if len(videos) < _FRAMES:
             raise DataError(
                 f"A trio needs {_FRAMES} videos, and there are {len(videos)} of this split.",
                 "Give the folder of wide-duet, and --split val.",
             )
-        self._videos, self._frame_px, self._media = videos, frame_px, media
+        self._videos, self._frame_px, self._media = videos, frame_px, True
         rng = np.random.default_rng(_SEED)
         casts = [
             (rng.permutation(cast), silent) for cast in combinations(range(len(videos)), _FRAMES) for silent in cast

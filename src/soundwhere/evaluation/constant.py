@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 SIGMAS_PX: Final = (25.0, 40.0, 55.0, 70.0, 90.0)
 _USUAL: Final = 3  # place of the width that is taken where no scene has a source to choose by
 _ENOUGH: Final = 300  # scenes to choose by
+
+
+_drawn = lru_cache(64)(constant_cells)  # for every scene the same
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Blobs:
 
     def maps(self, height: int, width: int) -> Tensor:
         """One map per blob, shape (K, H, W)."""
-        return constant_cells(height, width, self.grid, self.sigma_px, self.cells)
+        return _drawn(height, width, self.grid, self.sigma_px, self.cells)
 
 
 @dataclass(frozen=True)

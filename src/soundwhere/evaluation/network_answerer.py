@@ -201,13 +201,42 @@ class NetworkAnswerer:
             return silence.expand(len(view.numbers), *silence.shape[1:])
 
         if control in ("alone", "nothing"):
-            play = _alone if control == "alone" else _nothing
-            return self._heard_waves([play(view, place) for place in range(len(view.numbers))])
+            hear = self._hear_alone if control == "alone" else self._hear_nothing
+            return torch.stack([hear(view, place) for place in range(len(view.numbers))])
+        return self._hear_mixtures(view, _heard(view, control))
 
+    def _hear_mixtures(self, view: View, numbers: Sequence[int]) -> Tensor:
         def hear(scenes: list[Scene]) -> Tensor:
             return self._heard_waves([scene.mixture for scene in scenes])
 
-        return view.recall(("heard", id(self.network)), _heard(view, control), hear)
+        return view.recall(("heard", id(self.network)), numbers, hear)
+
+    def _hear_apart(self, view: View, number: int) -> Tensor:
+        """Each sound of a scene alone, shape (S, ...)."""
+
+        def hear(scenes: list[Scene]) -> Tensor:
+            return self._heard_waves(list(scenes[0].sounds))[None]
+
+        return view.recall(("heard apart", id(self.network)), [number], hear)[0]
+
+    def _hear_alone(self, view: View, place: int) -> Tensor:
+        """One sound of a scene, the first of one and the second of the next; its mixture if they are not apart."""
+        number = view.numbers[place]
+        if not heard_apart(view.scenes[place]):
+            return self._hear_mixtures(view, [number])[0]
+        sounds = self._hear_apart(view, number)
+        return sounds[number % len(sounds)]
+
+    def _hear_nothing(self, view: View, place: int) -> Tensor:
+        """A sound of nothing that is seen in a scene; its own mixture if there is none."""
+        number, other = view.numbers[place], view.absent[place]
+        kind = nothing_for(number)
+        if kind != "absent":
+            return self._heard_waves([noise(kind, view.scenes[place].sounds.shape[1], number)])[0]
+        if other is None:
+            return self._hear_mixtures(view, [number])[0]
+        sounds = self._hear_apart(view, other)
+        return sounds[number % len(sounds)]
 
     def _heard_waves(self, waves: Sequence[Waveform]) -> Tensor:
         return self.network.hear(torch.from_numpy(np.stack(waves)).to(self.network.device))
@@ -231,9 +260,9 @@ class NetworkAnswerer:
         found: dict[int, Tensor] = {}
         for place, scene in enumerate(view.scenes):
             if heard_apart(scene):
-                sounds = torch.from_numpy(scene.sounds).to(self.network.device)
-                same = seen[place].expand(len(sounds), *seen.shape[1:])
-                found[place] = self._offered[answer].answer(self.network, same, self.network.hear(sounds), self._grid)
+                heard = self._hear_apart(view, view.numbers[place])
+                same = seen[place].expand(len(heard), *seen.shape[1:])
+                found[place] = self._offered[answer].answer(self.network, same, heard, self._grid)
         if not found:
             return torch.zeros(len(view.scenes), len(view.scenes[0].masks), 1, 1)
         nothing = torch.zeros_like(next(iter(found.values())))
@@ -264,26 +293,6 @@ def _heard(view: View, control: Control) -> list[int]:
     if control == "absent":
         return [own if other is None else other for own, other in zip(view.numbers, view.absent, strict=True)]
     return view.numbers
-
-
-def _alone(view: View, place: int) -> Waveform:
-    """One sound of a scene, the first of one scene and the second of the next; its mixture if they are not apart."""
-    scene = view.scenes[place]
-    sound: Waveform = scene.sounds[view.numbers[place] % len(scene.sounds)] if heard_apart(scene) else scene.mixture
-    return sound
-
-
-def _nothing(view: View, place: int) -> Waveform:
-    """A sound of nothing that is seen in a scene; its own mixture if there is none."""
-    number, other = view.numbers[place], view.absent[place]
-    kind = nothing_for(number)
-    if kind != "absent":
-        return noise(kind, view.scenes[place].sounds.shape[1], number)
-    if other is None:
-        return view.scenes[place].mixture
-    sounds = view.reader[other].scene.sounds
-    sound: Waveform = sounds[number % len(sounds)]
-    return sound
 
 
 def _apart(scene: Scene, label: str) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -6,13 +6,14 @@ import base64
 import html
 import io
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PIL import Image as Pillow
 
-from soundwhere.errors import MissingExtraError
+from soundwhere.errors import MissingExtraError, needing
 from soundwhere.evaluation.qualitative import scene_sheet
 from soundwhere.evaluation.rows import Row
 from soundwhere.files import write_text
@@ -72,6 +73,18 @@ class Section:
     tables: Sequence[Table] = ()
     pictures: Mapping[str, Image | Figure] = field(default_factory=dict)
 
+    @cached_property
+    def body(self) -> str:
+        """What stands below its heading, made once: a page that grows is written again and again."""
+        level = 3 if self.title else 2
+        parts = [f"<p><b>{html.escape(key)}</b> {html.escape(text)}</p>" for key, text in self.words.items()]
+        parts += [to_html(table, level) for table in self.tables]
+        parts += [
+            f"<h{level}>{html.escape(heading)}</h{level}>{_inside(each, heading)}"
+            for heading, each in self.pictures.items()
+        ]
+        return "\n".join(parts)
+
 
 def write_page(
     path: Path,
@@ -103,13 +116,7 @@ def write_sections(path: Path, title: str, facts: Mapping[str, str], sections: S
     for number, section in enumerate(sections, 1):
         if section.title:
             parts.append(f'<h2 id="part-{number}">{html.escape(section.title)}</h2>')
-        level = 3 if section.title else 2
-        parts += [f"<p><b>{html.escape(key)}</b> {html.escape(text)}</p>" for key, text in section.words.items()]
-        parts += [to_html(table, level) for table in section.tables]
-        parts += [
-            f"<h{level}>{html.escape(heading)}</h{level}>{_inside(each, heading)}"
-            for heading, each in section.pictures.items()
-        ]
+        parts.append(section.body)
     write_text(path, _PAGE.format(title=html.escape(title), facts=shown, body="\n".join(parts)))
 
 
@@ -124,10 +131,8 @@ def new_figure(width: float, height: float) -> Figure:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
+    with needing("matplotlib", "report"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "report") from error
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -163,7 +168,6 @@ def sheets(
     evaluation: Evaluation,
     scenes: Sequence[Scene],
     methods: Sequence[Method],
-    seed: int = 0,
     *,
     apart: bool = True,
     height_px: int | None = None,
@@ -174,7 +178,6 @@ def sheets(
         evaluation: What was scored.
         scenes: The scenes scored, in the same order.
         methods: Whose maps are drawn.
-        seed: Decides which scenes are shown as random.
         apart: As in `scene_sheet`.
         height_px: As in `scene_sheet`.
     """
@@ -186,11 +189,11 @@ def sheets(
     if not len(known):
         return {}
     order = known[np.argsort(-totals[known] / counts[known], kind="stable")]
-    drawn = np.random.default_rng(seed).permutation(known)[:SHOWN]
+    drawn = np.random.default_rng(0).permutation(known)[:SHOWN]
     chosen = {
         f"Best scenes of {label}": order[:SHOWN].tolist(),
         f"Worst scenes of {label}": order[::-1][:SHOWN].tolist(),
-        f"Random scenes (seed {seed})": sorted(drawn.tolist()),
+        "Random scenes (seed 0)": sorted(drawn.tolist()),
     }
     return {
         heading: scene_sheet([scenes[place] for place in places], methods, apart=apart, height_px=height_px)

@@ -8,7 +8,7 @@ from PIL import Image as Pillow
 
 from soundwhere.errors import ConfigError
 from soundwhere.files import atomic_path
-from soundwhere.media.draw import SOURCE_COLOURS, contact_sheet, outline, overlay
+from soundwhere.media.draw import SOURCE_COLOURS, contact_sheet, outline, overlay, source_colour
 from soundwhere.media.image import resize
 from soundwhere.models.similarity import normalise_range
 
@@ -61,9 +61,8 @@ def scene_pictures(scene: Scene, methods: Sequence[Method], *, apart: bool = Tru
     if not apart:
         return pictures
     last = methods[-1]
-    colours = list(SOURCE_COLOURS.values())
     for number, heat in enumerate(stretched(scene, last)):
-        picture = overlay(scene.image, heat[None], [colours[number % len(colours)]])
+        picture = overlay(scene.image, heat[None], [source_colour(number)[1]])
         pictures.append((picture, f"{last.label}, source {number + 1}"))
     return pictures
 
@@ -83,8 +82,7 @@ def _at_height(picture: Image, height_px: int) -> Image:
 
 def stretched(scene: Scene, method: Method) -> NDArray[np.float32]:
     """A method's maps of a scene, each stretched to [0, 1] as in scoring, shape (K, h, w)."""
-    maps: NDArray[np.float32] = normalise_range(method.own([scene])[0].float()).numpy()
-    return maps
+    return normalise_range(method.own([scene])[0].float()).numpy()
 
 
 def find_scenes(names: Sequence[str], wanted: Sequence[str]) -> list[int]:

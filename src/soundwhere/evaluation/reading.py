@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -26,14 +29,17 @@ KEPT: Final = 64
 
 
 class Remembered(NamedTuple):
-    """A scene that was read, and what networks made of it."""
+    """A scene that was read, what networks made of it, and who of several threads may add to that."""
 
     scene: Scene
     impressions: dict[Hashable, Tensor]
+    pen: Lock
 
 
 class Reader:
     """Scenes by their numbers, read when asked for and kept as long as anybody will ask again.
+
+    Several threads may ask between two steps.
 
     Args:
         scenes: All of them.
@@ -52,9 +58,8 @@ class Reader:
                 self._uses.setdefault(number, []).append(step)
 
     def __getitem__(self, number: int) -> Remembered:
-        if number not in self._memory:
-            self._memory[number] = Remembered(self.scenes[number], {})
-        return self._memory[number]
+        known = self._memory.get(number)
+        return known or self._memory.setdefault(number, Remembered(self.scenes[number], {}, Lock()))
 
     def end_step(self) -> None:
         """Forget what no later step needs, or what is needed last where too much is."""
@@ -132,8 +137,9 @@ class View:
         """
         known = {number: self.reader[number] for number in numbers}
         for each in known.values():
-            if key not in each.impressions:
-                each.impressions[key] = make([each.scene])[0]
+            with each.pen:
+                if key not in each.impressions:
+                    each.impressions[key] = make([each.scene])[0]
         return torch.stack([known[number].impressions[key] for number in numbers])
 
 
@@ -168,25 +174,29 @@ def rounds(
     controls: Iterable[Control] = (),
     *,
     share: tuple[int, int] = (0, 1),
+    at_once: int = 1,
+    read: Callable[[Callable[[int], object], Iterable[int]], Iterable[object]] = map,
     batch: int = BATCH,
     alike: Callable[[Scene], Hashable] = lambda scene: scene.masks.shape,
     wanted: Callable[[Sequence[int]], bool] | None = None,
     tick: Callable[[int, int], None] | None = None,
 ) -> Iterator[list[View]]:
-    """The one loop over scenes there is, shared by several processes: in each round, each looks at one batch.
+    """The one loop over scenes there is, shared by several processes: in each round, each looks at a batch or several.
 
     Args:
         scenes: As for `views`.
         controls: As for `views`.
         share: Which of how many processes this is.
+        at_once: Batches that each process looks at in a round.
+        read: Reads all scenes of a round, one after another or in several threads, as `map` and `Executor.map` do.
         batch: As for `views`.
         alike: As for `views`.
         wanted: As for `views`; all processes want the same.
         tick: Called with the number of scenes that all have done, and that of all scenes.
 
     Yields:
-        The batch of this process as scenes that are alike; nothing where the last round has fewer batches than there
-        are processes.
+        The batches of this process as scenes that are alike; nothing where the last round has too few for all
+        processes.
     """
     count = len(scenes)
     asked = set(controls)
@@ -196,19 +206,31 @@ def rounds(
     batches = [order[start : start + batch] for start in range(0, count, batch)]  # the same ones in a resumed run
     steps = [numbers for numbers in batches if wanted is None or wanted(numbers)]
     rank, processes = share
-    together = [steps[start : start + processes] for start in range(0, len(steps), processes)]
-    own = [each[rank] if rank < len(each) else [] for each in together]
-    reader = Reader(scenes, [_needed(numbers, count, meets, absent) for numbers in own])
+    in_a_round = processes * at_once
+    together = [steps[start : start + in_a_round] for start in range(0, len(steps), in_a_round)]
+    own = [each[rank * at_once : (rank + 1) * at_once] for each in together]
+    needed = [_needed(list(chain(*each)), count, meets, absent) for each in own]
+    reader = Reader(scenes, needed)
     done = count - sum(map(len, steps))
-    for numbers, everybodys in zip(own, together, strict=True):
-        groups: dict[Hashable, list[int]] = {}
-        for number in numbers:
-            groups.setdefault(alike(reader[number].scene), []).append(number)
-        yield [View(reader, group, [absent[number] for number in group]) for group in groups.values()]
+    for mine, everybodys, soon in zip(own, together, needed, strict=True):
+        deque(read(reader.__getitem__, soon), maxlen=0)
+        yield [
+            View(reader, group, [absent[number] for number in group])
+            for numbers in mine
+            for group in _alike(numbers, reader, alike)
+        ]
         reader.end_step()
         done += sum(map(len, everybodys))
         if tick is not None:
             tick(done, count)
+
+
+def _alike(numbers: Sequence[int], reader: Reader, alike: Callable[[Scene], Hashable]) -> Iterable[list[int]]:
+    """The scenes of a batch, in groups that can be looked at together."""
+    groups: dict[Hashable, list[int]] = {}
+    for number in numbers:
+        groups.setdefault(alike(reader[number].scene), []).append(number)
+    return groups.values()
 
 
 def _needed(numbers: Sequence[int], count: int, meets: bool, absent: Sequence[int | None]) -> set[int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from soundwhere import __version__, distributed
+from soundwhere import __version__, cores, distributed
 from soundwhere.data.selection import KnowsMaskKinds, KnowsParts
 from soundwhere.errors import ConfigError, DataError, SoundwhereError
 from soundwhere.evaluation.answerers import alike
@@ -39,6 +41,7 @@ Measure = Literal["pairs", "light", "frames"]
 """What is looked at: how well maps fit the truth; how much is lit and how surely; whether sounding frames are found."""
 EVERYTHING: Final[tuple[Measure, ...]] = ("pairs", "light", "frames")
 _FRAMES: Final = len(FramesFound._fields)
+_MOST_THREADS: Final = 8  # each has a batch in memory
 
 
 @dataclass(frozen=True)
@@ -154,31 +157,41 @@ def evaluate(
     identities = [each.identity if folder or distributed.world_size() > 1 else {} for each in asked]
     _agree([listed, batch, {**shared, "about": None}, identities])
     books = [Scorebook(folder, {**shared, "answerer": identity}) for identity in identities]
-    seen = rounds(
-        scenes,
-        {row.control for each in asked for row in each.rows},
-        share=(distributed.rank(), distributed.world_size()),
-        batch=batch,
-        alike=alike(asked),
-        wanted=lambda numbers: any(keys[number] not in book for book in (facts_book, *books) for number in numbers),
-        tick=tick,
-    )
+    threads = min(_MOST_THREADS, *distributed.from_all(cores.cores()))  # the same number in all processes
+    over = Event()  # who interrupts does not wait until everybody was asked
 
-    def look(views: Sequence[View]) -> Found:
+    def look(view: View) -> Found:
         """What each book, that of facts being the first, is to hold of some scenes."""
-        found: Found = [{} for _ in (facts_book, *books)]
-        for view in views:
-            called = [keys[number] for number in view.numbers]
-            found[0] |= {keys[number]: _facts(scenes, number, scene) for number, scene in _numbered(view)}
-            for answerer, book, new in zip(asked, books, found[1:], strict=True):
-                if any(key not in book for key in called):
-                    new |= zip(called, _lines(answerer, view, preset, grid, measures), strict=True)
+        called = [keys[number] for number in view.numbers]
+        found: Found = [{keys[number]: _facts(scenes, number, scene) for number, scene in _numbered(view)}]
+        for answerer, book in zip(asked, books, strict=True):
+            if over.is_set():
+                break
+            known = all(key in book for key in called)
+            lines = [] if known else zip(called, _lines(answerer, view, preset, grid, measures), strict=True)
+            found.append(dict(lines))
         return found
 
-    for mine in seen:
-        for found in _exchanged(look, mine):  # in the order in which one process looks
-            for book, new in zip((facts_book, *books), found, strict=True):
-                book.add(new)
+    # each thread computes by itself: most of the work is in pieces too small to be shared by several
+    with ThreadPoolExecutor(threads, initializer=cores.settle, initargs=(cores.cores() // threads,)) as pool:
+        seen = rounds(
+            scenes,
+            {row.control for each in asked for row in each.rows},
+            share=(distributed.rank(), distributed.world_size()),
+            at_once=threads,
+            read=pool.map,
+            batch=batch,
+            alike=alike(asked),
+            wanted=lambda numbers: any(keys[number] not in book for book in (facts_book, *books) for number in numbers),
+            tick=tick,
+        )
+        try:
+            for mine in seen:
+                for found in _exchanged(lambda: list(pool.map(look, mine))):  # noqa: B023 - in the order of one thread
+                    for book, new in zip((facts_book, *books), found, strict=True):
+                        book.add(new)
+        finally:
+            over.set()
     scores = {
         row: _collect(kind, [book[key].get(str(row), {}) for key in keys])
         for answerer, book in zip(asked, books, strict=True)
@@ -199,18 +212,18 @@ def _agree(given: list[Any]) -> None:
             )
 
 
-def _exchanged(look: Callable[[Sequence[View]], Found], views: Sequence[View]) -> list[Found]:
+def _exchanged(look: Callable[[], list[Found]]) -> list[Found]:
     """What all processes found; a scene that one of them cannot score ends them all, as it would end one."""
-    found: Found | SoundwhereError
+    found: list[Found] | SoundwhereError
     try:
-        found = look(views)
+        found = look()
     except SoundwhereError as error:
         found = error
     everything: list[Found] = []
     for each in distributed.from_all(found):
         if isinstance(each, SoundwhereError):
             raise each
-        everything.append(each)
+        everything += each
     return everything
 
 

@@ -25,7 +25,7 @@ from soundwhere.config import to_dict
 from soundwhere.constants import CLIP_SAMPLES
 from soundwhere.data.synthetic import World
 from soundwhere.errors import MissingExtraError
-from soundwhere.files import atomic_path
+from soundwhere.files import write_bytes
 from soundwhere.inference.footage import Footage, SoundWindows
 from soundwhere.media.image import network_size, normalise, resize
 from soundwhere.methods.method import ANSWERS
@@ -114,8 +114,7 @@ def export_onnx(model: Network, path: Path, clip: Path | None = None) -> Exporte
     )
     about = {"format": FORMAT, "version": __version__, "model": json.dumps(to_dict(model.config))}
     onnx.helper.set_model_props(whole, about)
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(whole.SerializeToString())
+    write_bytes(path, whole.SerializeToString())
     return Exported(path, compare(model, path, clip))
 
 

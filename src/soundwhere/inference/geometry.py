@@ -141,8 +141,7 @@ def _extent(lines: NDArray[np.bool_]) -> Floats:
     """First and one past the last True of each line (n, length), as shares of the length, shape (n, 2)."""
     length = lines.shape[1]
     ends = np.stack([lines.argmax(1), length - lines[:, ::-1].argmax(1)], axis=1) / length
-    extent: Floats = np.where(lines.max(1, keepdims=True), ends, 0).astype(np.float32)
-    return extent
+    return np.where(lines.max(1, keepdims=True), ends, 0).astype(np.float32)
 
 
 def place_words(x: float, y: float) -> str:

@@ -25,8 +25,6 @@ from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.result import Answer
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import NDArray
 
     from soundwhere.types import Image, Waveform
@@ -147,9 +145,7 @@ class Live:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _start(self) -> Thread:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from soundwhere import cores
-from soundwhere.errors import CheckpointError, ConfigError, MissingExtraError
+from soundwhere.errors import CheckpointError, ConfigError, needing
 from soundwhere.files import parse_json
 from soundwhere.inference.export import FORMAT
 from soundwhere.inference.runtimes import Found
@@ -208,11 +208,9 @@ def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
     """The configuration in an ONNX file, and what cuts a step out of it as a file of its own."""
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist.", "Write it with `soundwhere export --onnx`.")
-    try:
+    with needing("onnx", "export"):
         import onnx
         from google.protobuf.message import DecodeError
-    except ImportError as error:
-        raise MissingExtraError("onnx", "export") from error
     try:
         model = onnx.load(path)
     except (DecodeError, OSError) as error:
@@ -235,10 +233,8 @@ def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
 
 
 def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
-    try:
+    with needing("onnxruntime", "export"):
         import onnxruntime
-    except ImportError as error:
-        raise MissingExtraError("onnxruntime", "export") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = max(1, cores.cores() // workers)
     options.log_severity_level = 3
@@ -253,10 +249,8 @@ def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str], workers:
 
 
 def _openvino(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
-    try:
+    with needing("openvino", "openvino"):
         import openvino
-    except ImportError as error:
-        raise MissingExtraError("openvino", "openvino") from error
     settings = {
         "INFERENCE_NUM_THREADS": cores.cores(),
         "NUM_STREAMS": workers,

@@ -27,7 +27,6 @@ from soundwhere.media.writer import VideoWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
-    from types import TracebackType
 
     from numpy.typing import NDArray
 
@@ -136,8 +135,7 @@ class HeatSoFar:
         before, after, share = between(self._times_s, time_s)
         order = self._order
         first, second = (part(self._answers[number])[order].astype(np.float32) for number in (before, after))
-        mixed: Floats = first + np.float32(share) * (second - first)
-        return mixed
+        return first + np.float32(share) * (second - first)
 
 
 def fits(footage: Footage, fps: float) -> bool:
@@ -182,9 +180,7 @@ class Drawing:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             with self._news:
                 self._until_s, self._ended = math.inf, self._ended or kind is not None

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from soundwhere.errors import MissingExtraError, SoundwhereError
+from soundwhere.errors import SoundwhereError, needing
 from soundwhere.inference.pool import Died, Told, Worker
 
 if TYPE_CHECKING:
@@ -49,10 +49,8 @@ def work_through_on_ray(
     """
     if not items:
         return
-    try:
+    with needing("ray", "scale"):
         import ray  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise MissingExtraError("ray", "scale") from error
     address = os.environ.get("RAY_ADDRESS")
     driver: Worker[Sequence[Item], str] = Worker(partial(_driver, make, workers, address))
     left = len(items)

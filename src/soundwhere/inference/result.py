@@ -156,10 +156,7 @@ class Result:
 
     def grid(self, time_s: float) -> Floats:
         """The maps on the network's grid at any time, interpolated, shape (K, h, w)."""
-        before, after, share = self._between(time_s)
-        first, second = self.maps[before].astype(np.float32), self.maps[after].astype(np.float32)
-        maps: Floats = first + np.float32(share) * (second - first)
-        return maps
+        return self._mixed(self.maps, time_s)
 
     def heatmap(self, time_s: float) -> Floats:
         """The maps at any time and at the size of the picture, shape (K, H, W), in [0, 1]."""
@@ -167,10 +164,7 @@ class Result:
 
     def presence(self, time_s: float) -> Floats:
         """How much each source sounds at any time, shape (K,): 0 or 1, with a slope between frames that differ."""
-        before, after, share = self._between(time_s)
-        first, second = self.sounding[before].astype(np.float32), self.sounding[after].astype(np.float32)
-        presence: Floats = first + np.float32(share) * (second - first)
-        return presence
+        return self._mixed(self.sounding, time_s)
 
     def spans(self, source: int) -> list[tuple[float, float]]:
         """When a source sounds: (start, end) in seconds, pauses shorter than 0.6 s left out."""
@@ -229,5 +223,8 @@ class Result:
 
         return Image.fromarray(overlay_at(self, self.best_time() if time_s is None else time_s))
 
-    def _between(self, time_s: float) -> tuple[int, int, float]:
-        return between(self.times, time_s)
+    def _mixed(self, values: NDArray[np.generic], time_s: float) -> Floats:
+        before, after, share = between(self.times, time_s)
+        first, second = (values[frame].astype(np.float32) for frame in (before, after))
+        mixed: Floats = first + np.float32(share) * (second - first)
+        return mixed

@@ -98,8 +98,10 @@ def load(
     if isinstance(model, str) and opens_aside(model, runtime, device):
         from soundwhere.inference.graphs import Graphs
 
-        if device not in ("auto", "cpu"):
-            _check_device(device)
+        if device not in ("auto", "cpu"):  # one that is not there is refused even if nothing will be computed on it
+            from soundwhere.distributed import initialise
+
+            initialise(device)
         graphs = Graphs(model, workers)
         if sources is None or sources <= graphs.sources:
             return graphs
@@ -122,13 +124,6 @@ def opens_aside(model: str | Path, runtime: str | None, device: str) -> bool:
     from soundwhere.inference.graphs import has_graphs
 
     return has_graphs(str(model))
-
-
-def _check_device(device: str) -> None:
-    """Refuse a device that is not there, even where nothing will be computed on it."""
-    from soundwhere.distributed import initialise
-
-    initialise(device)
 
 
 def _maybe_gpu() -> bool:

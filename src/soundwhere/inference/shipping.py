@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from soundwhere.errors import ConfigError
-from soundwhere.files import atomic_path, make_folder, write_json
+from soundwhere.files import make_folder, write_bytes, write_json
 from soundwhere.inference.export import Exportable, joined_graph, noise
 from soundwhere.inference.graphs import ABOUT, FORMAT, FRONT_ENDS, PARTS
 from soundwhere.media.image import normalise
@@ -60,8 +60,7 @@ def write_graphs(model: Network, folder: Path) -> None:
     tensors = {}
     for part, graph in cut_graphs(model).items():
         tensors[part] = without_weights(graph, {name: value.numpy() for name, value in model.state_dict().items()})
-        with atomic_path(folder / f"{part}.onnx") as temporary:
-            temporary.write_bytes(graph.SerializeToString(deterministic=True))
+        write_bytes(folder / f"{part}.onnx", graph.SerializeToString(deterministic=True))
     about = {"sources": model.sources, "stride_px": model.stride_px, "spectrogram": model.front_end}
     write_json(folder / ABOUT, {"format": FORMAT, **about, "tensors": tensors})
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import asdict
 from importlib.metadata import version
@@ -14,7 +12,7 @@ from PIL import Image as Pillow
 
 from soundwhere import __version__
 from soundwhere.config import to_dict
-from soundwhere.files import write_text
+from soundwhere.files import as_csv, write_text
 from soundwhere.inference.coco import write_coco
 from soundwhere.inference.folder import FINISHED, finished_folder, written_files
 from soundwhere.inference.formats import FILES, SCHEMA, check_formats
@@ -154,16 +152,14 @@ def write_result_json(result: Result, folder: Path) -> None:
 
 def write_csv(result: Result, folder: Path) -> None:
     """Write `result.csv`: one line per time and source."""
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for row, time_s in enumerate(result.times):
         for source in range(result.sources):
             where = (*result.peaks[row, source], *result.boxes[row, source])
             numbers = [f"{value:.1f}" for value in where] + [f"{result.areas[row, source]:.4f}"]
             sure = f"{result.confidence[row, source]:.4f}"
-            writer.writerow([f"{time_s:.4f}", source + 1, int(result.sounding[row, source]), sure, *numbers])
-    write_text(folder / "result.csv", table.getvalue())
+            rows.append((f"{time_s:.4f}", source + 1, int(result.sounding[row, source]), sure, *numbers))
+    write_text(folder / "result.csv", as_csv(rows))
 
 
 def write_npz(result: Result, folder: Path) -> None:

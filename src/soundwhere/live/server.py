@@ -24,7 +24,7 @@ from soundwhere.inference.live import Live
 from soundwhere.live.clip import MOST_BYTES as LARGEST_CLIP
 from soundwhere.live.clip import write_clip
 from soundwhere.live.messages import MOST_BYTES, FrameMessage, read_message, write_answer, write_problem
-from soundwhere.media.draw import SOURCE_COLOURS
+from soundwhere.media.draw import source_colour
 from soundwhere.web.addresses import LOOPBACK, listen, page_addresses
 from soundwhere.web.application import make_application
 from soundwhere.web.connections import Connection, make_server
@@ -65,14 +65,13 @@ def make_app(
         "soundwhere live", "soundwhere.inference", "soundwhere.live", dependencies=[Depends(admission(key))]
     )
     add_door(app, key)
-    colours = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in SOURCE_COLOURS.values()]
     about = {
         "version": __version__,
         "model": localiser.model.config.name,
         "frame_px": localiser.model.config.frame_px,
         "least_confidence": localiser.settings.least_confidence,
         "fps": fps,
-        "colours": [colours[number % len(colours)] for number in range(localiser.sources)],
+        "colours": ["#{:02x}{:02x}{:02x}".format(*source_colour(k)[1]) for k in range(localiser.sources)],
     }
 
     @app.get("/api/session")

@@ -35,10 +35,12 @@ _FRAMES_TOGETHER = 16  # that are resampled at once: a third of a second of AAC
 _INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "wav"}  # formats whose time stamps stay exact after a jump
 
 
-def read_audio(path: Path | str, start_s: float = 0.0, end_s: float | None = None) -> Waveform:
+def read_audio(
+    path: Path | str, start_s: float = 0.0, end_s: float | None = None, rate_hz: int = SAMPLE_RATE_HZ
+) -> Waveform:
     """Read the sound of a media file.
 
-    Sample i belongs to time start_s + i / 22 050, where time 0 is the zero of the container and so of the video
+    Sample i belongs to time start_s + i / rate_hz, where time 0 is the zero of the container and so of the video
     frames. Sound that begins late is preceded by silence, sound before time 0 (a codec's run-up) is cut off, missing
     packets become silence, channels are averaged.
 
@@ -46,6 +48,7 @@ def read_audio(path: Path | str, start_s: float = 0.0, end_s: float | None = Non
         path: Sound file or video, of any rate, format and number of channels.
         start_s: Time of the first sample, in seconds; before 0 there is silence.
         end_s: Time before which to stop; by default, and at the latest, where the sound ends.
+        rate_hz: Samples per second.
 
     Returns:
         Shape (N,), float32; empty if the sound ends before `start_s`.
@@ -53,10 +56,10 @@ def read_audio(path: Path | str, start_s: float = 0.0, end_s: float | None = Non
     Raises:
         MediaError: The file cannot be read or has no sound track.
     """
-    wanted = None if end_s is None else max(0, round((end_s - start_s) * SAMPLE_RATE_HZ))
+    wanted = None if end_s is None else max(0, round((end_s - start_s) * rate_hz))
     blocks = [np.zeros(0, np.float32)]
     total = 0
-    for block in timeline(path, SAMPLE_RATE_HZ, start_s=start_s):
+    for block in timeline(path, rate_hz, start_s=start_s):
         if wanted is not None and total >= wanted:
             break
         blocks.append(block[0])

@@ -236,7 +236,8 @@ def _bands(form: FrontEnd) -> Tensor:
     to_mel, to_hertz = _MELS[form.mel_scale]
     length = form.fft_samples or form.window_samples
     hertz = torch.linspace(0, form.rate_hz / 2, length // 2 + 1, dtype=torch.float64)
-    low, high = (to_mel(torch.tensor(edge, dtype=torch.float64)) for edge in _edges(form))
+    edges = form.mel_hz[0], form.mel_hz[1] or form.rate_hz / 2
+    low, high = (to_mel(torch.tensor(edge, dtype=torch.float64)) for edge in edges)
     mels = low + (high - low) * torch.linspace(0, 1, form.mels + 2, dtype=torch.float64)
     corners, places = (mels, to_mel(hertz)) if form.mel_scale == "vggish" else (to_hertz(mels), hertz)
     left, middle, right = corners[:-2], corners[1:-1], corners[2:]
@@ -246,10 +247,6 @@ def _bands(form: FrontEnd) -> Tensor:
     if form.mel_scale == "vggish":
         bands[0] = 0  # the constant is left out
     return bands * 2 / (right - left) if form.mel_area else bands
-
-
-def _edges(form: FrontEnd) -> tuple[float, float]:
-    return form.mel_hz[0], form.mel_hz[1] or form.rate_hz / 2
 
 
 def _slaney(hertz: Tensor) -> Tensor:

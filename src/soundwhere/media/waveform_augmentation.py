@@ -66,9 +66,7 @@ class Augmentation:
     codec_bits: Range = (5.0, 10.0)
 
 
-def augment(
-    waveform: Tensor, settings: Augmentation, generator: torch.Generator, rate_hz: int = SAMPLE_RATE_HZ
-) -> Tensor:
+def augment(waveform: Tensor, settings: Augmentation, generator: torch.Generator) -> Tensor:
     """Change each of a batch of sounds (B, N) as it might have come from elsewhere; same shape, level apart from gain.
 
     The order is that of the world: the thing itself, its room, what else is there, the microphone, the codec.
@@ -83,12 +81,12 @@ def augment(
             waveform[rows] = effect(waveform[rows], waveform[rows - 1])
 
     meet(settings.speed, lambda sound, _: change_speed(sound, settings.speed_octaves, generator))
-    meet(settings.reverberation, lambda sound, _: reverberate(sound, settings.reverberation_s, generator, rate_hz))
+    meet(settings.reverberation, lambda sound, _: reverberate(sound, settings.reverberation_s, generator))
     meet(settings.background, lambda sound, other: add_background(sound, other, settings.background_db, generator))
     meet(settings.noise, lambda sound, _: add_noise(sound, settings.noise_db, generator))
-    meet(settings.equaliser, lambda sound, _: equalise(sound, settings.equaliser_db, generator, rate_hz))
+    meet(settings.equaliser, lambda sound, _: equalise(sound, settings.equaliser_db, generator))
     meet(settings.clipping, lambda sound, _: overdrive(sound, settings.clipping_db, generator))
-    meet(settings.codec, lambda sound, _: degrade(sound, settings.codec_hz, settings.codec_bits, generator, rate_hz))
+    meet(settings.codec, lambda sound, _: degrade(sound, settings.codec_hz, settings.codec_bits, generator))
     # an effect changes how a sound sounds, not how loud it is: levels are a matter of their own
     waveform = waveform * (loudness / _rms(waveform).clamp_min(_TINY))
     return waveform * _decibels(_uniform(len(waveform), settings.level_db, generator))
@@ -112,15 +110,16 @@ def change_speed(waveform: Tensor, octaves: float, generator: torch.Generator) -
     return waveform.gather(1, index) * (1 - share) + waveform.gather(1, following) * share
 
 
-def reverberate(waveform: Tensor, seconds: Range, generator: torch.Generator, rate_hz: int = SAMPLE_RATE_HZ) -> Tensor:
+def reverberate(waveform: Tensor, seconds: Range, generator: torch.Generator) -> Tensor:
     """Put each sound into a made room: the sound itself, then noise that dies away as a room's answer does."""
-    length = round(seconds[1] * rate_hz)
+    length = round(seconds[1] * SAMPLE_RATE_HZ)
     rows, samples = waveform.shape
     decay_s = _uniform(rows, seconds, generator)
     wet = _decibels(_uniform(rows, (-15.0, 3.0), generator))
-    gap = _uniform(rows, (0.001, 0.02), generator) * rate_hz
+    gap = _uniform(rows, (0.001, 0.02), generator) * SAMPLE_RATE_HZ
     time = torch.arange(length)
-    answer = torch.randn(rows, length, generator=generator) * torch.exp(-math.log(1000) * time / (decay_s * rate_hz))
+    fall = torch.exp(-math.log(1000) * time / (decay_s * SAMPLE_RATE_HZ))
+    answer = torch.randn(rows, length, generator=generator) * fall
     answer = answer * (time > gap)
     answer = wet * answer / answer.square().sum(1, keepdim=True).sqrt().clamp_min(_TINY)
     answer[:, 0] = 1
@@ -157,13 +156,11 @@ def coloured_noise(samples: int, power: Tensor, generator: torch.Generator) -> T
     return noise / _rms(noise).clamp_min(_TINY)
 
 
-def equalise(
-    waveform: Tensor, largest_db: float, generator: torch.Generator, rate_hz: int = SAMPLE_RATE_HZ, bands: int = 8
-) -> Tensor:
+def equalise(waveform: Tensor, largest_db: float, generator: torch.Generator, bands: int = 8) -> Tensor:
     """Colour each sound: gains drawn for bands that are equally wide to the ear, joined smoothly."""
     rows, samples = waveform.shape
     gains = _uniform(rows * bands, (-largest_db, largest_db), generator).reshape(rows, bands)
-    frequency = torch.arange(samples // 2 + 1) * (rate_hz / samples)
+    frequency = torch.arange(samples // 2 + 1) * (SAMPLE_RATE_HZ / samples)
     octave = torch.log2(frequency.clamp_min(_LOWEST_HZ) / _LOWEST_HZ)
     place = octave / octave[-1] * (bands - 1)
     lower = place.floor().long().clamp_max(bands - 2)
@@ -180,13 +177,11 @@ def overdrive(waveform: Tensor, deepest_db: float, generator: torch.Generator) -
     return waveform.clamp(-limit, limit)
 
 
-def degrade(
-    waveform: Tensor, highest_hz: Range, bits: Range, generator: torch.Generator, rate_hz: int = SAMPLE_RATE_HZ
-) -> Tensor:
+def degrade(waveform: Tensor, highest_hz: Range, bits: Range, generator: torch.Generator) -> Tensor:
     """What a poor codec leaves: frequencies up to a highest one, in samples of few bits, companded as a telephone's."""
     rows, samples = waveform.shape
     cut = _uniform(rows, highest_hz, generator)
-    frequency = torch.arange(samples // 2 + 1) * (rate_hz / samples)
+    frequency = torch.arange(samples // 2 + 1) * (SAMPLE_RATE_HZ / samples)
     dull: Tensor = torch.fft.irfft(torch.fft.rfft(waveform) * torch.sigmoid((cut - frequency) / 100), samples)
     peak = dull.abs().amax(1, keepdim=True).clamp_min(_TINY)
     steps = torch.exp2(_uniform(rows, bits, generator) - 1)

@@ -21,7 +21,6 @@ from soundwhere.media.audio import timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
 
     from av.audio.stream import AudioStream
     from av.container import InputContainer, OutputContainer
@@ -143,9 +142,7 @@ class VideoWriter:
         rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
         return self._converter.reformat(rgb, format="yuv420p", dst_colorspace=Colorspace.ITU709)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._abandon()
             return

@@ -39,23 +39,16 @@ class Attention10kConfig(TwoEncodersConfig):
     """The defaults are the re-write as published; `attention10k-original` has the original head."""
 
     family: Literal["attention10k"] = "attention10k"
-    """Method that the configuration belongs to."""
     name: str = "attention10k"
-    """Name the configuration is known by."""
     head: Literal["rewrite", "original"] = "rewrite"
     """The re-write, or the original head."""
     freeze_audio: bool = False
     """Keep the audio encoder as it is, as SoundNet was; the original loss would else have it forget what it hears."""
     fine_grid: bool = True
-    """A 14 x 14 grid instead of 7 x 7 for a frame of 224; ResNet-18 hears finer, too."""
     spectrogram: str = "dsol"
-    """Preset or published front end."""
     augment: str = "crop-flip-colour"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     batch_size: int = 32
-    """Scenes per optimiser step, over all processes."""
     weight_decay: float = 1e-4
-    """Weight decay: added to the gradient, or with adamw taken from the weights."""
     margin: float = 10.0
     """Of the re-write: the distance from which on pairs that do not match are left alone."""
 

@@ -69,8 +69,7 @@ def find_method(family: str, where: str = "") -> Method:
             f"Choose one of: {', '.join(METHODS)}. One of your own is known to the program that adds it.",
         )
     found = METHODS[family]
-    method: Method = importlib.import_module(found).METHOD if isinstance(found, str) else found
-    return method
+    return importlib.import_module(found).METHOD if isinstance(found, str) else found
 
 
 def named_config(name: str, where: str = "") -> MethodConfig:

@@ -39,21 +39,14 @@ class DMCConfig(TwoEncodersConfig):
     """The defaults are the solo setting as published; `dmc-duet` is the other."""
 
     family: Literal["dmc"] = "dmc"
-    """Method that the configuration belongs to."""
     name: str = "dmc"
-    """Name the configuration is known by."""
     visual_weights: str = "none"
     """Weights the visual encoder starts from: `imagenet`, a file, or `none`."""
     fine_grid: bool = True
-    """A 14 x 14 grid instead of 7 x 7 for a frame of 224; ResNet-18 hears finer, too."""
     spectrogram: str = "dsol"
-    """Preset or published front end."""
     augment: str = "crop-flip-colour"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     batch_size: int = 32
-    """Scenes per optimiser step, over all processes."""
     weight_decay: float = 1e-4
-    """Weight decay: added to the gradient, or with adamw taken from the weights."""
     sound_clusters: int = 1
     """How many things sound in a scene."""
     picture_clusters: int = 2
@@ -92,20 +85,15 @@ def soft_clusters(cells: Tensor, count: int, hardness: float = 30.0, iterations:
     centres = cells[:, torch.arange(count, device=cells.device) * (cells.shape[1] // count)]
     assignment = cells.new_zeros(0)
     for _ in range(iterations):
-        assignment = (-hardness * _distances(centres, cells)).softmax(1)
+        assignment = (-hardness * distances(centres, cells)).softmax(1)
         centres = assignment @ cells / assignment.sum(2, keepdim=True)
     return Clusters(centres, assignment)
 
 
-def _distances(these: Tensor, those: Tensor) -> Tensor:
+def distances(these: Tensor, those: Tensor) -> Tensor:
     """Between all of (B, K, D) and (B, n, D), shape (B, K, n); no less than 1e-5."""
     # not by way of inner products, whose differences of large numbers lose what the softmax then magnifies
     return (these[:, :, None] - those[:, None]).square().sum(-1).clamp_min(1e-10).sqrt()
-
-
-def centre_distances(seen: Tensor, heard: Tensor) -> Tensor:
-    """Between visual centres (B, K_v, D) and sound centres (B, K_a, D), shape (B, K_v, K_a)."""
-    return _distances(seen, heard)
 
 
 class DMC(TwoEncoders):
@@ -168,7 +156,7 @@ class DMC(TwoEncoders):
     def match(self, seen: Tensor, heard: Tensor, sounds: int, things: int) -> Localisation:
         """The assignment, in [0, 1], to the visual cluster nearest to each cluster of sound."""
         pictures, heards = self.picture_clusters(seen, things), self.sound_clusters(heard, sounds)
-        nearest = centre_distances(pictures.centres, heards.centres).min(1)
+        nearest = distances(pictures.centres, heards.centres).min(1)
         chosen = nearest.indices[:, :, None].expand(-1, -1, pictures.assignment.shape[2])
         maps = pictures.assignment.gather(1, chosen).reshape(-1, sounds, *seen.shape[-2:])
         return Localisation(maps, (1 - nearest.values / self.config.margin).clamp(0, 1), heards.centres)
@@ -188,7 +176,7 @@ def dmc_loss(seen: Tensor, heard: Tensor, match: Tensor, margin: float = 5.0) ->
         match: Whether a pair matches, shape (B,).
         margin: The distance from which on others are left alone.
     """
-    return margin_loss(centre_distances(seen, heard).amin(1).square().sum(1), match, margin)
+    return margin_loss(distances(seen, heard).amin(1).square().sum(1), match, margin)
 
 
 def loss(network: DMC, batch: Batch) -> dict[str, Tensor]:

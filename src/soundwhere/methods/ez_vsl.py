@@ -25,13 +25,9 @@ class EZVSLConfig(ProjectedConfig):
     """The defaults are as published: 20 epochs of 144,000 clips."""
 
     family: Literal["ez-vsl"] = "ez-vsl"
-    """Method that the configuration belongs to."""
     name: str = "ez-vsl"
-    """Name the configuration is known by."""
     steps: int = 22_500
-    """Optimiser steps."""
     batch_size: int = 128
-    """Scenes per optimiser step, over all processes."""
 
 
 def loss(network: Projected, batch: Batch) -> dict[str, Tensor]:

@@ -5,7 +5,6 @@ Nothing is ever unpickled. Format 1 knew one method, SCAV, and is still read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
@@ -14,8 +13,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from soundwhere.config import from_dict, to_dict
-from soundwhere.errors import CheckpointError, MissingExtraError
-from soundwhere.files import atomic_path, make_folder, parse_json, write_json
+from soundwhere.errors import CheckpointError, needing
+from soundwhere.files import make_folder, parse_json, sha256, write_bytes, write_json
 from soundwhere.methods.catalogue import base_config, find_method, is_named
 
 if TYPE_CHECKING:
@@ -102,9 +101,7 @@ def write_model(
     metadata = {"format": FORMATS[-1], "method": json.dumps(to_dict(model.config)), "facts": json.dumps(facts or {})}
     # not save_file: it makes files only their owner may read, hides the operating system's error and, killed, leaves
     # its own temporary file behind
-    content = save(tensors, metadata)
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(content)
+    write_bytes(path, save(tensors, metadata))
 
 
 def read_facts(path: Path) -> tuple[MethodConfig, dict[str, Any]]:
@@ -160,7 +157,8 @@ def start_from(model: Network, path: Path) -> None:
     except RuntimeError as error:
         raise CheckpointError(
             f"{path} has another architecture than the model to train.",
-            "Leave out --config and --model to train the file's own architecture, or give its settings.",
+            "Give the settings of the file, which `soundwhere doctor FILE` prints, or train its own architecture: "
+            "`soundwhere train` without --config and --model.",
         ) from error
 
 
@@ -191,12 +189,6 @@ def read_arrays(path: Path, prefix: str) -> dict[str, NDArray[Any]]:
         names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
         arrays = {name.removeprefix(prefix): file.get_tensor(name) for name in names}
     return {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in arrays.items()}
-
-
-def sha256(path: Path) -> str:
-    """The file's sha256 as 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _open(path: Path, framework: Literal["np", "pt"]) -> Any:
@@ -231,9 +223,7 @@ class HubFormat:
         folder = make_folder(Path(folder))
         module = cast("Network", self)
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
-        content = save(tensors, {"format": "pt"})
-        with atomic_path(folder / HUB_WEIGHTS) as temporary:
-            temporary.write_bytes(content)
+        write_bytes(folder / HUB_WEIGHTS, save(tensors, {"format": "pt"}))
         write_json(folder / HUB_CONFIG, {"library_name": "soundwhere", "config": to_dict(self.config)})
         return folder
 
@@ -289,11 +279,9 @@ def _read_config(path: Path) -> MethodConfig:
 
 def _fetch(name: str) -> Path:
     """A repository's files in the Hub's own cache."""
-    try:
+    with needing("huggingface_hub", "hub"):
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    except ImportError as error:
-        raise MissingExtraError("huggingface_hub", "hub") from error
     try:
         return Path(snapshot_download(name, allow_patterns=[HUB_CONFIG, HUB_WEIGHTS]))
     except (HfHubHTTPError, HFValidationError, OSError) as error:

@@ -29,15 +29,10 @@ class FNACConfig(ProjectedConfig):
     """The defaults are as published: 30 epochs of 144,000 clips, the first three contrastive only."""
 
     family: Literal["fnac"] = "fnac"
-    """Method that the configuration belongs to."""
     name: str = "fnac"
-    """Name the configuration is known by."""
     steps: int = 16_875
-    """Optimiser steps."""
     weight_decay: float = 1e-4
-    """Weight decay: added to the gradient, or with adamw taken from the weights."""
     dropout: float = 0.9
-    """Share of the visual features that are dropped before they are projected, while training."""
     contrastive_steps: int = 1_687
     """Steps at the beginning that are contrastive only."""
     regularisation: float = 100.0

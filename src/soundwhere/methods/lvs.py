@@ -31,17 +31,12 @@ class LVSConfig(TwoEncodersConfig):
     """The defaults are as published: the release trains vision from scratch; its schedule is only in the paper."""
 
     family: Literal["lvs"] = "lvs"
-    """Method that the configuration belongs to."""
     name: str = "lvs"
-    """Name the configuration is known by."""
     visual_weights: str = "none"
     """Weights the visual encoder starts from: `imagenet`, a file, or `none`."""
     fine_grid: bool = True
-    """A 14 x 14 grid instead of 7 x 7 for a frame of 224; ResNet-18 hears finer, too."""
     spectrogram: str = "lvs"
-    """Preset or published front end."""
     augment: str = "crop-flip"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     thresholds: Thresholds = Thresholds()  # noqa: RUF009 - frozen
     """Of source and background."""
     trimap: bool = True

@@ -47,13 +47,9 @@ class MixAndLocalizeConfig(TwoEncodersConfig):
     """The defaults are as published: 30 epochs; how many clips an epoch has depends on the set."""
 
     family: Literal["mix-and-localize"] = "mix-and-localize"
-    """Method that the configuration belongs to."""
     name: str = "mix-and-localize"
-    """Name the configuration is known by."""
     fine_grid: bool = True
-    """A 14 x 14 grid instead of 7 x 7 for a frame of 224; ResNet-18 hears finer, too."""
     spectrogram: str = "mix_and_localize"
-    """Preset or published front end."""
     dimension: int = 128
     """Size of the space in which cells and sources are compared."""
     heads: int = 2
@@ -61,7 +57,6 @@ class MixAndLocalizeConfig(TwoEncodersConfig):
     temperature: float = 0.07
     """Of both steps of the walk."""
     augment: str = "resized-crop-flip"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     batch_size: int = 128
     """Clips per optimiser step, over all processes."""
     weight_decay: float = 5e-4

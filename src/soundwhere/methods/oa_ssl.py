@@ -43,11 +43,8 @@ class OASSLConfig(TwoEncodersConfig):
     """ResNet-18 for both, as published; the rest of the schedule is that of the authors' earlier NoPrior."""
 
     family: Literal["oa-ssl"] = "oa-ssl"
-    """Method that the configuration belongs to."""
     name: str = "oa-ssl"
-    """Name the configuration is known by."""
     freeze_visual: bool = True
-    """Keep the visual encoder as it is: no gradients, BatchNorm statistics that do not move."""
     batch_size: int = 128
     """Clips per optimiser step, over all processes."""
     captions: Path | None = None
@@ -135,7 +132,7 @@ class OASSLMethod(SingleStageMethod[OASSLConfig]):
         if method.captions is None:
             raise ConfigError(
                 "OA-SSL needs the embeddings of captions of its training pictures.",
-                "Give the file with --captions; docs/rivals.md says how to make it.",
+                "Give the file with --captions; docs/rivals-several.md says how to make it.",
             )
         clips = make_clips(config.data)
         captions = read_captions(method.captions, [clips.key(index) for index in range(len(clips))])

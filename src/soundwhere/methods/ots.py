@@ -34,27 +34,19 @@ class OTSConfig(TwoEncodersConfig):
     """The defaults are AVOL-Net as published; `ots-ave` is AVE-Net."""
 
     family: Literal["ots"] = "ots"
-    """Method that the configuration belongs to."""
     name: str = "ots"
-    """Name the configuration is known by."""
     head: Literal["avol", "ave"] = "avol"
     """AVOL-Net, which localises, or AVE-Net, which does not."""
     visual: str = "plain"
-    """Visual encoder: resnet18, mobilenet_v2, plain or tiny."""
     audio: str = "plain"
-    """Audio encoder: resnet18, mobilenet_v2, compact, plain or tiny."""
     visual_weights: str = "none"
     """Weights the visual encoder starts from: `imagenet`, a file, or `none`."""
     spectrogram: str = "ots"
-    """Preset or published front end."""
     dimension: int = 128
     """Size of the space in which cells and sounds are compared."""
     batch_size: int = 64
-    """Scenes per optimiser step, over all processes."""
     learning_rate: float = 5e-5
-    """Initial learning rate."""
     weight_decay: float = 1e-5
-    """Weight decay: added to the gradient, or with adamw taken from the weights."""
 
 
 class AVOLNet(TwoEncoders):

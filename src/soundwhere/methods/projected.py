@@ -33,7 +33,6 @@ class ProjectedConfig(TwoEncodersConfig):
     """What is shown, and how closely cells and sounds are compared."""
 
     augment: str = "crop-flip"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     temperature: float = 0.03
     """Of the contrast."""
     dropout: float = 0.0

@@ -35,15 +35,10 @@ class SLAVCConfig(TwoEncodersConfig):
     """The defaults are as published: 20 epochs of 144,000 clips."""
 
     family: Literal["slavc"] = "slavc"
-    """Method that the configuration belongs to."""
     name: str = "slavc"
-    """Name the configuration is known by."""
     steps: int = 22_500
-    """Optimiser steps."""
     batch_size: int = 128
-    """Scenes per optimiser step, over all processes."""
     augment: str = "crop-flip"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     temperature: float = 0.03
     """Of every softmax."""
     dropout: float = 0.9

@@ -36,25 +36,17 @@ class SSLTIEConfig(TwoEncodersConfig):
     """The defaults are as published: 100 epochs of 144,000 clips, vision from scratch."""
 
     family: Literal["ssl-tie"] = "ssl-tie"
-    """Method that the configuration belongs to."""
     name: str = "ssl-tie"
-    """Name the configuration is known by."""
     visual_weights: str = "none"
     """Weights the visual encoder starts from: `imagenet`, a file, or `none`."""
     fine_grid: bool = True
-    """A 14 x 14 grid instead of 7 x 7 for a frame of 224; ResNet-18 hears finer, too."""
     spectrogram: str = "ssl_tie"
-    """Preset or published front end."""
     steps: int = 450_000
-    """Optimiser steps."""
     batch_size: int = 32
-    """Scenes per optimiser step, over all processes."""
     weight_decay: float = 1e-4
-    """Weight decay: added to the gradient, or with adamw taken from the weights."""
     augment: str = "moco"
     """How pictures are changed at random while training."""
     blank: int = 1
-    """Bands, and as many spans of time, that are blanked in each spectrogram trained on (SpecAugment)."""
     thresholds: Thresholds = Thresholds()  # noqa: RUF009 - frozen
     """Of source and background."""
     most_degrees: int = 30

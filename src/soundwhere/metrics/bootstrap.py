@@ -120,8 +120,7 @@ def _draws(scenes: int, draws: int, seed: int) -> list[NDArray[np.float64]]:
 
 def _means(weights: NDArray[np.float64], sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """The figures (draws, C) of weighted scenes (draws, S)."""
-    means: NDArray[np.float64] = (weights @ sums) / (weights @ sizes)[:, None]
-    return means
+    return (weights @ sums) / (weights @ sizes)[:, None]
 
 
 def _intervals(names: list[str], values: NDArray[np.float64], drawn: NDArray[np.float64]) -> dict[str, Interval]:

@@ -26,8 +26,7 @@ def by_dominance(pairs: PairScores) -> tuple[PairScores, PairScores]:
 
 def first_wins(pairs: PairScores) -> NDArray[np.bool_]:
     """Whether the first of each scene's two sources is the dominant one, in the order of the scenes' numbers."""
-    wins: NDArray[np.bool_] = _rivals(pairs)[2].numpy()
-    return wins
+    return _rivals(pairs)[2].numpy()
 
 
 def _rivals(pairs: PairScores) -> tuple[Tensor, Tensor, Tensor]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from soundwhere.errors import DataError
+from soundwhere.metrics.functional import to_numpy
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +19,9 @@ Grid = tuple[int, int]
 
 def frame_of_source(truth: Tensor, grid: Grid) -> Tensor:
     """The frame, counted row by row, that holds most of each mask (B, M, H, W); shape (B, M), int64."""
-    return cut(truth, grid).sum((-2, -1)).argmax(-1)
+    frames = to_numpy(cut(truth, grid))
+    areas = [np.count_nonzero(frames[place]) for place in np.ndindex(frames.shape[:-2])]
+    return torch.tensor(areas, device=truth.device).reshape(frames.shape[:-2]).argmax(-1)
 
 
 def crop(maps: Tensor, frames: Tensor, grid: Grid) -> Tensor:

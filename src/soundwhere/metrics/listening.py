@@ -60,25 +60,23 @@ def frames_found(maps: Tensor, truth: Tensor, grid: Grid) -> list[FramesFound | 
         None for scenes in which every frame sounds, so that there is nothing to find, and for those with an empty mask,
         whose frame is not known.
     """
-    heat = maps.float()
-    frames = cut(heat, grid)  # (B, K, F, h, w)
-    low, high = frames.amin((2, 3, 4), keepdim=True), frames.amax((2, 3, 4), keepdim=True)
-    mass = ((frames - low) / (high - low).clamp_min(1e-12)).sum((1, 3, 4))
-    peaks = frames.amax((1, 3, 4))
-    sounding = torch.zeros_like(mass, dtype=torch.bool).scatter_(1, frame_of_source(truth, grid), True)
-    known = truth.flatten(2).any(2).all(1)
-    found: list[FramesFound | None] = []
-    for own, mass_row, peak_row, scene, complete in zip(sounding, mass, peaks, frames, known, strict=True):
-        if own.all() or not complete:
-            found.append(None)
-            continue
-        pixels = to_numpy(scene.amax(0))  # (F, h, w)
-        in_frame = np.broadcast_to(to_numpy(own)[:, None, None], pixels.shape)
-        by_peak, by_mass = (_same(row, own) for row in (peak_row, mass_row))
-        peak = kernels.pointing_game(pixels, in_frame)
-        count = int(own.sum())
-        found.append(FramesFound(by_peak, by_mass, peak, 1 / comb(len(own), count), count / len(own)))
-    return found
+    frames = to_numpy(cut(maps.float(), grid))  # (B, K, F, h, w)
+    sounding = np.zeros((len(frames), frames.shape[2]), dtype=bool)
+    np.put_along_axis(sounding, to_numpy(frame_of_source(truth, grid)), True, axis=1)
+    known = to_numpy(truth.flatten(2).any(2).all(1)) & ~np.all(sounding, 1)
+    return [_found(*each) if to_find else None for *each, to_find in zip(frames, sounding, known, strict=True)]
+
+
+def _found(frames: NDArray[np.float32], sounding: NDArray[np.bool_]) -> FramesFound:
+    """Of one scene: maps in frames (K, F, h, w), and which frames sound, shape (F,)."""
+    low, high = frames.min((-2, -1)), frames.max((-2, -1))  # (K, F)
+    least = low.min(1)[:, None, None, None]
+    spread = high.max(1)[:, None, None, None] - least
+    mass = ((frames - least) / spread.clip(1e-12)).sum((0, 2, 3))
+    pixels, count = frames.max(0), int(sounding.sum())
+    peak = kernels.pointing_game(pixels, np.broadcast_to(sounding[:, None, None], pixels.shape))
+    by_peak, by_mass = (_same(score, sounding) for score in (high.max(0), mass))
+    return FramesFound(by_peak, by_mass, peak, 1 / comb(len(sounding), count), count / len(sounding))
 
 
 def solo_peaks(maps: Tensor, truth: Tensor, grid: Grid) -> list[tuple[float, float]]:
@@ -111,7 +109,8 @@ def solo_peaks(maps: Tensor, truth: Tensor, grid: Grid) -> list[tuple[float, flo
 
 def lit_share(maps: Tensor, gate: float = GATE) -> Tensor:
     """Share of the picture that any map (B, K, h, w) lights to at least `gate`, shape (B,)."""
-    return (maps.amax(1) >= gate).double().mean((-2, -1))
+    lit = to_numpy(maps.amax(1) >= gate)
+    return torch.tensor([np.count_nonzero(each) / each.size for each in lit], dtype=torch.float64, device=maps.device)
 
 
 def confidence(maps: Tensor) -> Tensor:
@@ -178,7 +177,7 @@ def auroc_interval(
     return Interval(auroc(positive, negative), *map(float, np.quantile(drawn, [0.025, 0.975])))
 
 
-def _same(score: Tensor, sounding: Tensor) -> float:
-    """1 if the frames with the best scores (F,) are the sounding ones (F,), else 0."""
-    best = score.argsort(descending=True, stable=True)[: int(sounding.sum())]
+def _same(score: NDArray[np.float32], sounding: NDArray[np.bool_]) -> float:
+    """1 if the frames with the best scores (F,) are the sounding ones (F,), else 0; of equals, the first are best."""
+    best = (-score).argsort(kind="stable")[: int(sounding.sum())]
     return float(sounding[best].all())

@@ -8,6 +8,7 @@ of a protocol and are not repeated. A preset is changed with `dataclasses.replac
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 import torch
@@ -284,12 +285,34 @@ def upsample(maps: Tensor, size: tuple[int, int], preset: Preset) -> Tensor:
     if maps.shape[-2:] == size or maps.dtype == torch.bool:
         return maps
     cells = maps.flatten(0, -3)[:, None].float()
-    resized, exact = (
-        F.interpolate(each, size=size, mode=preset.upsampling, align_corners=preset.align_corners).float()
-        for each in (cells, cells.double())
-    )
-    own = F.interpolate(cells, size=size, mode="nearest-exact")
-    return torch.where(exact == own, own, resized).reshape(*maps.shape[:-2], *size)
+    resized = _interpolate(cells, size, preset)
+    pixels, whose = _always_own((maps.shape[-2], maps.shape[-1]), size, preset)
+    resized.view(len(cells), -1)[:, pixels] = cells.flatten(1)[:, whose]
+    # elsewhere a map is flat only if two cells side by side are equal
+    beside = [(cells.diff(dim=axis) == 0).flatten(1).any(1) for axis in (-2, -1)]
+    flat = torch.logical_or(*beside)
+    if flat.any():
+        own = F.interpolate(cells[flat], size=size, mode="nearest-exact")
+        exact = _interpolate(cells[flat].double(), size, preset).float()
+        resized[flat] = torch.where(exact == own, own, resized[flat])
+    return resized.reshape(*maps.shape[:-2], *size)
+
+
+def _interpolate(cells: Tensor, size: tuple[int, int], preset: Preset) -> Tensor:
+    return F.interpolate(cells, size=size, mode=preset.upsampling, align_corners=preset.align_corners)
+
+
+@lru_cache
+@torch.inference_mode(False)  # kept for later calls
+def _always_own(cells: tuple[int, int], size: tuple[int, int], preset: Preset) -> tuple[Tensor, Tensor]:
+    """The pixels that have the value of their own cell whatever the others are, such as corners, and these cells."""
+    count = cells[0] * cells[1]
+    numbers = torch.arange(count, dtype=torch.float64).reshape(1, 1, *cells)
+    whose = F.interpolate(numbers, size=size, mode="nearest-exact").flatten().long()
+    values = torch.rand(count, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    strayed = _interpolate(values.reshape(1, 1, *cells), size, preset).flatten() - values[whose]
+    pixels = (strayed.abs() < 1e-12).nonzero()[:, 0]
+    return pixels, whose[pixels]
 
 
 def _misses(scene: Tensor) -> PairScores:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from soundwhere.errors import DataError
 from soundwhere.metrics import kernels
 from soundwhere.metrics.binarise import DEFAULT_RULE, Rule, binarise
 from soundwhere.metrics.frames import Grid, crop, crop_own, frame_of_source
-from soundwhere.metrics.functional import average_precision, to_numpy
+from soundwhere.metrics.functional import to_numpy
 from soundwhere.metrics.matching import Matching, Policy, match
 from soundwhere.metrics.pairs import PairScores
 
@@ -117,9 +118,14 @@ def score_views(
     present, union = own.any((-2, -1)), np.logical_or.reduce(own, axis=1)
     counted = present if empty_truth == "left-out" else np.ones_like(present)
 
+    @cache  # what tells assignments apart is often asked for again as the score
+    def ranked(scene: int, prediction: int, source: int) -> float:
+        return kernels.average_precision(heat[scene, prediction, source % heat.shape[2]], own[scene, source])
+
     def precisions(tied: Tensor) -> Tensor:
-        # indexed by numpy: torch would wake all its threads for a small copy
-        return average_precision(torch.from_numpy(heat[tied.numpy()]), torch.from_numpy(own[tied.numpy(), None]))
+        predictions, sources = range(heat.shape[1]), range(own.shape[1])
+        found = [[[ranked(scene, k, m) for m in sources] for k in predictions] for scene in tied.tolist()]
+        return torch.tensor(found, dtype=torch.float64)
 
     # a source that is left out must not take a prediction from another
     usable = quality.masked_fill(torch.from_numpy(~counted)[:, None], -1.0)
@@ -131,14 +137,14 @@ def score_views(
         prediction = chosen[scene][source]
         if prediction < 0:
             return (scene, source, prediction, 0.0, 0.0, 0.0, 0.0)
-        view = (scene, prediction, source if heat.shape[2] > 1 else 0)
+        place, view = (scene, prediction, source), (scene, prediction, source % heat.shape[2])
         mine = own[scene, source]
         return (
             scene,
             source,
             prediction,
             float(quality[scene, prediction, source]),
-            _precision(heat[view], masks[view], mine, precision),
+            ranked(*place) if precision == "continuous" else _precision(masks[view], mine, precision),
             kernels.pointing_game(heat[view], mine),
             kernels.leakage(masks[view], union[scene] > mine),  # where only others are
         )
@@ -146,14 +152,11 @@ def score_views(
     return PairScores.from_rows([row(scene, source) for scene, source in np.argwhere(counted).tolist()], scenes)
 
 
-def _precision(
-    heat: NDArray[Any], mask: NDArray[np.bool_], own: NDArray[np.bool_], precision: Precision | None
-) -> float:
-    """One pair's average precision of the kind asked for; NaN for none."""
+def _precision(mask: NDArray[np.bool_], own: NDArray[np.bool_], precision: Precision | None) -> float:
+    """The average precision of a binarised map and a truth, of the kind asked for; NaN for none."""
     if precision is None:
         return math.nan
-    pair = {"continuous": (heat, own), "binary": (mask, own), "swapped": (own, mask)}[precision]
-    return kernels.average_precision(*pair)
+    return kernels.average_precision(*((own, mask) if precision == "swapped" else (mask, own)))
 
 
 def check_shapes(maps: Tensor, truth: Tensor) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.data.shards import frame_times
 from soundwhere.errors import MediaError
-from soundwhere.media.audio import timeline
+from soundwhere.media.audio import read_audio
 from soundwhere.media.encoded import decode_jpeg, encode_jpeg, encode_sound
 from soundwhere.media.image import resize
 from soundwhere.media.video import length_s, read_frames
@@ -69,7 +69,7 @@ def prepare_clip(entry: Entry, listing: Listing, recipe: Recipe, encode: Encode 
     else:
         start_s, end_s = _times(entry, path, alone)
         times_s = frame_times(start_s, end_s, recipe.frames)
-        waveform = _sound(path, start_s, end_s, recipe.rate_hz)
+        waveform = read_audio(path, start_s, end_s, recipe.rate_hz)
     if len(waveform) < _LEAST_S * recipe.rate_hz:
         raise MediaError(f"{path} has {len(waveform) / recipe.rate_hz:.1f} s of sound there.", "Leave it out.")
     pictures = [_reduced(frame.image, recipe.short_px) for frame in read_frames(path, times_s)]
@@ -114,20 +114,8 @@ def _recording(entry: Entry, listing: Listing, recipe: Recipe) -> Waveform:
         raise MediaError(f"{entry.file} has no sound file of the same name beside it.", "Add it, or leave it out.")
     for root in listing.roots:
         if (root / entry.sound).is_file():
-            return _sound(root / entry.sound, 0.0, None, recipe.rate_hz)
+            return read_audio(root / entry.sound, rate_hz=recipe.rate_hz)
     raise MediaError(f"{entry.sound} is missing.", "Copy it again.")
-
-
-def _sound(path: Path, start_s: float, end_s: float | None, rate_hz: int) -> Waveform:
-    """The sound of a stretch, shape (N,)."""
-    wanted = None if end_s is None else round((end_s - start_s) * rate_hz)
-    blocks, total = [np.zeros(0, np.float32)], 0
-    for block in timeline(path, rate_hz, start_s=start_s):
-        blocks.append(block[0])
-        total += block.shape[1]
-        if wanted is not None and total >= wanted:
-            break
-    return np.concatenate(blocks)[:wanted]
 
 
 def _reduced(image: Image, short_px: int) -> Image:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.data.shard_index import CLIPS, FORMAT, MANIFEST, read_manifest
 from soundwhere.errors import ConfigError, DataError, MediaError
-from soundwhere.files import atomic_path, lock, make_folder, write_json
+from soundwhere.files import as_csv, atomic_path, lock, make_folder, write_json
 from soundwhere.preparation.clip import prepare_clip
 from soundwhere.preparation.lists import Entry
 from soundwhere.preparation.recipe import versions
@@ -157,15 +157,13 @@ def _write(
     labels: set[str] = set()
     with atomic_path(folder / CLIPS) as temporary:
         with temporary.open("w", encoding="utf-8", newline="", errors="surrogateescape") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(_COLUMNS)
+            file.write(as_csv([_COLUMNS]))
             place = file.tell()
             for number, entry in enumerate(listing.entries()):
                 places.append(place)
-                line = io.StringIO(newline="")
-                csv.writer(line, lineterminator="\n").writerow([number, *_cells(entry)])
-                file.write(line.getvalue())
-                place += len(line.getvalue().encode(errors="surrogateescape"))
+                line = as_csv([[number, *_cells(entry)]])
+                file.write(line)
+                place += len(line.encode(errors="surrogateescape"))
                 labels |= {entry.label} - {""}
         digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
         size = temporary.stat().st_size

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +10,7 @@ import numpy as np
 
 from soundwhere.data.shard_index import CLIPS, INDEX, PROBLEMS, read_index, shard_name, write_index
 from soundwhere.errors import ConfigError, SoundwhereError
-from soundwhere.files import lock, remove_partial, write_text
+from soundwhere.files import as_csv, lock, remove_partial, write_text
 from soundwhere.inference.engine import work_on
 from soundwhere.inference.pool import Died
 from soundwhere.media import container
@@ -210,7 +208,9 @@ def _describe(report: Report) -> None:
     with lock(plan.folder / ".plan.lock", wait=True):
         outcomes = [finished(plan, shard) for shard in range(plan.shards)]
         there = [outcome for outcome in outcomes if outcome is not None]
-        _write_problems(plan.folder / PROBLEMS, [problem for outcome in there for problem in outcome.problems])
+        problems = (vars(problem).values() for outcome in there for problem in outcome.problems)
+        text = as_csv([("number", "id", "reason"), *problems])
+        write_text(plan.folder / PROBLEMS, text.encode(errors="replace").decode())
         report.complete = len(there) == plan.shards
         if report.complete:
             write_set_index(plan)
@@ -227,11 +227,3 @@ def write_set_index(plan: Plan) -> None:
     header = {"recipe": plan.manifest["recipe"], "features": plan.manifest["features"], "clips": plan.clips}
     header |= {"classes": list(plan.classes), "shards": headers, "list": CLIPS}
     write_index(plan.folder / INDEX, header, np.concatenate(parts))
-
-
-def _write_problems(path: Path, problems: list[Problem]) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("number", "id", "reason"))
-    writer.writerows((problem.number, problem.name, problem.reason) for problem in problems)
-    write_text(path, text.getvalue().encode(errors="replace").decode())

@@ -121,7 +121,7 @@ class ShardMaker:
         for left in folder.glob(f".{final.stem}.*.partial*"):  # whoever wrote it held the lock, and is gone
             left.unlink(missing_ok=True)
         final.with_suffix(".index").unlink(missing_ok=True)  # of a tar that is no longer what it was
-        at = _at(folder, shard)
+        at = folder / LOCKS / f"{shard:06d}.at"
         suspect = _suspect(at)
         kinds = {name: number for number, name in enumerate(self.plan.classes)}
         records = np.zeros(self.plan.count(shard), RECORD)
@@ -215,10 +215,6 @@ def _header(name: str, size: int) -> tarfile.TarInfo:
     header = tarfile.TarInfo(name)
     header.size, header.mode, header.mtime = size, 0o644, 0
     return header
-
-
-def _at(folder: Path, shard: int) -> Path:
-    return folder / LOCKS / f"{shard:06d}.at"
 
 
 @contextmanager

@@ -13,14 +13,13 @@ from soundwhere.data.shard_index import (
     INDEX,
     MANIFEST,
     clip_key,
-    file_sha256,
     read_index,
     records_agree,
     shard_name,
 )
 from soundwhere.data.shards import members_of
 from soundwhere.errors import DataError, MediaError
-from soundwhere.files import parse_json
+from soundwhere.files import parse_json, sha256
 from soundwhere.inference.engine import work_on
 from soundwhere.inference.pool import Died
 from soundwhere.media.encoded import decode_jpeg, decode_sound
@@ -71,7 +70,7 @@ def verify(
     """
     plan = read_plan(folder)
     findings = [Finding(CLIPS, "it is not the list that was cut")] * (
-        file_sha256(folder / CLIPS) != plan.manifest["clips_sha256"]
+        sha256(folder / CLIPS) != plan.manifest["clips_sha256"]
     )
     clips = 0
     todo = list(range(plan.shards))
@@ -110,7 +109,7 @@ def _check(folder: Path, recipe: dict[str, Any], shard: int) -> tuple[int, list[
         found.append(Finding(index.name, "it was made with other options than the set"))
     if tar.stat().st_size != header.get("tar_bytes"):
         found.append(Finding(tar.name, f"{tar.stat().st_size} bytes instead of {header.get('tar_bytes')}"))
-    elif file_sha256(tar) != header.get("tar_sha256"):
+    elif sha256(tar) != header.get("tar_sha256"):
         found.append(Finding(tar.name, "its content is not what was written, or the index is that of another tar"))
     whole = 0
     content = np.memmap(tar, np.uint8, "r") if tar.stat().st_size else np.zeros(0, np.uint8)

@@ -65,7 +65,7 @@ def left_out(
         *([f"all but {scenes} scenes of each benchmark"] if scenes is not None else []),
         *([f"the parts {', '.join(skipped)}"] if skipped else []),
         *([f"all systems but {', '.join(asked)}"] if asked else []),
-        *(f"{system}: {reason}" for system, reason in systems.items()),
+        *(f"{system}: {reason.rstrip('.')}" for system, reason in systems.items()),
     ]
     short = budget.steps < budget.full or scenes is not None
     return "; ".join(said) + (". So many claims stay undecided." if short else "") if said else "-"

@@ -71,9 +71,9 @@ class Page:
             first: Tables that stand before its own.
         """
         pictures: dict[str, Image | Figure] = {
-            each.replace("-", " ").capitalize(): draw() for each, draw in report.figures.items()
+            **{each.replace("-", " ").capitalize(): figure for each, figure in report.drawn.items()},
+            **report.pictures,
         }
-        pictures |= report.page() if report.page is not None else {}
         self.sections.append(Section(title, report.words, [*(first or []), *report.tables], pictures))
         return report.write(self.out / name, name, settings)
 

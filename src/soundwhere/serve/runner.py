@@ -36,6 +36,7 @@ class Runner(Thread):
         make: Makes what does jobs, in a process of its own. It first tells `model`, the name of the model; during a
             job it tells `stage`, `done` and `total`.
         useless: Called once if a worker says that it cannot do any job, after which the runner ends.
+        loaded: Called once, when the first worker has loaded the model.
 
     Attributes:
         model: The name of the model, once a worker has loaded it.
@@ -46,9 +47,10 @@ class Runner(Thread):
         jobs: Jobs,
         make: Callable[[Tell], Answers],
         useless: Callable[[SoundwhereError], None] = lambda _: None,
+        loaded: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="runner", daemon=True)
-        self._jobs, self._make, self._useless = jobs, make, useless
+        self._jobs, self._make, self._useless, self._loaded = jobs, make, useless, loaded
         self._lock = Lock()
         self._worker: Worker[Order, dict[str, Any]] | None = None
         self._job: Job | None = None
@@ -100,7 +102,9 @@ class Runner(Thread):
                 return None
             first = worker.hear()
             if isinstance(first, Told):
-                self.model = first.news["model"]
+                known, self.model = self.model, first.news["model"]
+                if not known:
+                    self._loaded()
                 return worker
             problem: SoundwhereError = ConfigError(
                 "The process that localises did not start.", "Its error message is printed above."

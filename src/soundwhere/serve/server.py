@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import zipfile
 from contextlib import asynccontextmanager
 from functools import partial
@@ -208,7 +209,7 @@ def _add_uploads(app: FastAPI, jobs: Jobs, limit_bytes: int) -> None:
             raise work_error(folder, error) from error
         finally:
             if not kept:
-                _discard(folder)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _receive(request: Request, path: Path, limit_bytes: int) -> None:
@@ -315,14 +316,6 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _discard(folder: Path) -> None:
-    """Remove an upload that did not become a job."""
-    if folder.is_dir():
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
-
-
 def serve(
     jobs: Jobs,
     shelf: Shelf | None,
@@ -343,7 +336,7 @@ def serve(
         port: Port; 0 for any that is free.
         limit_bytes: Size of the largest upload.
         key: What the link has to carry; needed unless the host is this machine's own.
-        ready: Called with the links to the page once the port is taken: for this machine, then for others.
+        ready: Called with the links to the page once the model is loaded: for this machine, then for others.
 
     Raises:
         ConfigError: The port cannot be used, the model cannot be loaded, or others could come in without a key.
@@ -355,10 +348,12 @@ def serve(
         complaints.append(error)
         server.should_exit = True
 
+    def loaded() -> None:
+        ready([with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])])
+
     listener = listen(host, port)
-    runner = Runner(jobs, partial(make_worker, options), useless)
+    runner = Runner(jobs, partial(make_worker, options), useless, loaded)
     server = make_server(make_app(jobs, runner, shelf, limit_bytes, key, options))
-    ready([with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])])
     server.run(sockets=[listener])
     if complaints:
         raise complaints[0]

@@ -38,29 +38,34 @@ def parse(options: type[T], arguments: list[str], command: str, default: T | Non
     """
     if default is not None:
         keywords["default"] = default
-    try:
-        parsed: T = tyro.cli(options, args=arguments, prog=f"soundwhere {command}", registry=_OPTIONAL, **keywords)
-    except SystemExit as end:
-        if not end.code:  # help was asked for
-            print(_examples(str(keywords.get("description", "")), command, arguments), end="")
-        raise
+    parsed: T = tyro.cli(options, args=arguments, prog=f"soundwhere {command}", registry=_OPTIONAL, **keywords)
     return parsed
 
 
 def parse_nested(commands: Nested, arguments: list[str], command: str, description: str) -> tuple[str, Any]:
-    """As `parse`, for a command with others in it: the name of the one that is given, and its options."""
+    """As `parse`, for a command with others in it: the name of the one that is given, and its options.
+
+    That one is read alone: an option it does not know is not looked for among those of the others.
+    """
+    name = arguments[0] if arguments else ""
+    if name in commands:
+        try:
+            return name, parse(commands[name][0], arguments[1:], f"{command} {name}")
+        except SystemExit as end:
+            if not end.code:  # help was asked for
+                print(_examples(description, f"soundwhere {command} {name} "), end="")
+            raise
     kinds = {kind: name for name, (kind, _) in commands.items()}
     options: Any = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for kind, name in kinds.items())]
     parsed = parse(options, arguments, command, description=description)
     return kinds[type(parsed)], parsed
 
 
-def _examples(description: str, command: str, arguments: list[str]) -> str:
-    """Those examples of a command that show one of the commands within it, if help is asked for that one."""
-    start = f"soundwhere {command} {arguments[0]} "
+def _examples(description: str, start: str) -> str:
+    """Those examples of a description that begin so."""
     whole = re.split(r"(?<!\\)\n", description)  # an example may go on in the next line
     lines = [line for line in whole if f"{line.strip()} ".startswith(start)]
-    return "\n".join(["", "Examples:", *lines, ""]) if lines and not arguments[0].startswith("-") else ""
+    return "\n".join(["", "Examples:", *lines, ""]) if lines else ""
 
 
 _OPTIONAL = tyro.constructors.ConstructorRegistry()

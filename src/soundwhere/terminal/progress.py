@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from soundwhere.media.video import clock
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 PLAIN_EVERY_S: Final = 30.0
 """Without a terminal to redraw, a line this often."""
@@ -51,9 +48,7 @@ class Bar:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def update(self, done: int, total: int) -> None:

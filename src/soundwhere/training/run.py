@@ -18,7 +18,7 @@ from soundwhere.config import changed_settings, to_dict
 from soundwhere.data.draws import batches
 from soundwhere.data.training_scenes import data_root, make_draws
 from soundwhere.errors import ConfigError
-from soundwhere.files import make_folder, remove_partial, write_json
+from soundwhere.files import claimed_folder, remove_partial, write_json
 from soundwhere.methods.catalogue import find_method
 from soundwhere.methods.files import build, start_from, write_model
 from soundwhere.training.checkpoint import Progress, read_progress, restore, save_checkpoint
@@ -105,6 +105,7 @@ class Run:
         self.latest = folder / LATEST
         self.resumed: Progress | None = None
         self.seconds = 0.0
+        self._begun = False
         self.config = check_config(config)
         self.stages = find_method(config.method.family).stages(self.config.method)
         if resume == "auto":
@@ -126,12 +127,6 @@ class Run:
                 start_from(self.model, start)
             else:
                 self.model.load_pretrained(download)
-        make_folder(folder)
-        if distributed.is_main():
-            remove_partial(folder)
-            if self.resumed is None:
-                (folder / METRICS).unlink(missing_ok=True)
-            write_json(folder / "config.json", to_dict(self.config))
 
     def _resumed(self) -> Progress:
         """Where the folder's run stands, whose settings may differ from those given only in what is changeable."""
@@ -141,7 +136,9 @@ class Run:
                     f"{self.latest} is not there for process {distributed.rank()}.",
                     "Give an --out that all machines share.",
                 )
-            raise ConfigError(f"{self.folder} holds no run to resume.", "Leave out --resume to start one.")
+            raise ConfigError(
+                f"{self.folder} holds no run to resume.", "Leave out --resume, and give its settings, to start one."
+            )
         stored, progress = read_progress(self.latest)
         fixed = set(changed_settings(stored, self.config)) - changeable(self.config)
         if fixed:
@@ -153,7 +150,11 @@ class Run:
         return progress
 
     def train(self) -> Path:
-        """Run the stages that are left."""
+        """Run the stages that are left; where none can begin, for want of clips to train on, no folder is left."""
+        with claimed_folder(self.folder):
+            return self._train()
+
+    def _train(self) -> Path:
         names = [stage.name for stage in self.stages]
         first = names.index(self.resumed.stage) if self.resumed else 0
         for stage in self.stages[first:]:
@@ -183,8 +184,9 @@ class Run:
             with preparing(f"preparing stage {stage.name}") as done:
                 stage.prepare(self.model, self.config, done)
 
-        self._keep_copy(progress)
         trained_on = [(self.draws(phase.needs, stage), phase.until) for phase in phases if phase.until > progress.step]
+        self._begin()
+        self._keep_copy(progress)
         saved = time.monotonic()
         with (
             Journal(self.folder, progress, steps, schedule.batch_size, settings.log_every) as journal,
@@ -232,6 +234,16 @@ class Run:
         if left is not None and distributed.is_main():
             write_model(self.folder / stage_file(stage.name), left)
         return True
+
+    def _begin(self) -> None:
+        """Put down the settings, once there is something to train on."""
+        if self._begun or not distributed.is_main():
+            return
+        self._begun = True
+        remove_partial(self.folder)
+        if self.resumed is None:
+            (self.folder / METRICS).unlink(missing_ok=True)
+        write_json(self.folder / "config.json", to_dict(self.config))
 
     def draws(self, needs: Needs, stage: Stage) -> Draws:
         """What a phase trains on; preparing it (rendering, encoding frozen features) shows its progress."""

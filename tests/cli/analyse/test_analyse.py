@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
+pytestmark = pytest.mark.usefixtures("quick_intervals")
+
 SYNTHETIC = ["--benchmark", "synthetic", "--layout", "free", "--limit", "6"]
 
 
@@ -54,6 +56,7 @@ def test_convergence(folder: Path, model_path: Path, run_folder: Path, capsys: C
     assert values["paper"]["dominant"]["ciou@0.3"] == 0.617
     assert values["settings"]["gain_db"] == 6
     assert values["settings"]["benchmark"] == "synthetic"
+    assert values["settings"]["command"].startswith("soundwhere analyse convergence --benchmark synthetic")
     assert {path.name for path in (folder / "out").iterdir()} == {
         *("convergence.json", "convergence.md", "convergence.png", "convergence-steps.png")
     }
@@ -236,12 +239,23 @@ def test_a_model_that_counts_is_calibrated_on_val_alone(folder: Path, capsys: Ca
         (["theory", "--alpha", "0.5", "1.0"], "exchange them"),
         (["motion", "--data", "nowhere"], "not a folder"),
         (["motion", "--data", "nowhere", "--limit", "0"], "--limit"),
+        (["motion", "--data", "small"], "Give the folder of wide-duet"),
         (["theory", "--tau", "0"], "greater than 0"),
+        (["ablation", *SYNTHETIC, "--config", "full.toml", "--minutes", "-1"], "--minutes is -1"),
+        (["ablation", *SYNTHETIC, "--config", "full.toml", "--from", "scav-wide"], "'scav-wide', not of 'scav'"),
+        (["ablation", *SYNTHETIC, "--config", "full.toml", "--from", "scav-tiny"], "another architecture"),
+        (["theory", "--out", "full.toml"], "A file has that name"),
     ],
 )
 def test_bad_input(folder: Path, arguments: list[str], words: str, capsys: Capture) -> None:
+    (folder / "small").mkdir()
+    (folder / "small" / "clips.csv").write_text("split,image,audio\n")
+    (folder / "full.toml").write_text('[method]\nname = "scav-tiny"\nframe_px = 64\ndimension = 16\n')
     assert run(["analyse", *arguments]) == 2
-    assert words in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert words in said.err
+    assert said.out == ""  # nothing was computed before
+    assert {path.name for path in folder.iterdir()} == {"small", "full.toml"}
 
 
 def test_unknown_analysis_is_a_usage_error() -> None:

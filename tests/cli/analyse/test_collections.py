@@ -17,6 +17,8 @@ from soundwhere.methods.wide.stages import Hearing
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("quick_intervals")
+
 KINDS = {"dog": ("esc50", "us8k"), "violin": ("notes", "gm"), "cat": ("esc50",)}
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
+pytestmark = pytest.mark.usefixtures("quick_intervals")
+
 RIVAL = """
 [method]
 name = "{name}"

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text("\n")
+    with pytest.raises(DataError, match=r"empty\.json is empty"):
+        read_json(path)
+
+
 def test_malformed_json_names_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"a": 1,\n "b": }')

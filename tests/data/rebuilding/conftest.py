@@ -272,7 +272,7 @@ def miniature(tmp_path_factory: pytest.TempPathFactory, list_script: ModuleType)
     """A miniature that no test changes."""
 
     def write_csv(path: Path, rows: list[dict[str, str]]) -> None:
-        path.write_text(list_script.as_csv(list(rows[0]), rows), encoding="utf-8")
+        path.write_text(list_script.as_csv([rows[0], *(row.values() for row in rows)]), encoding="utf-8")
 
     return make(Miniature(tmp_path_factory.mktemp("miniature")), write_csv, list_script)
 

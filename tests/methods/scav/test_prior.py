@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from soundwhere.config import Thresholds
-from soundwhere.methods.scav.prior import dominant_map
+from soundwhere.methods.scav.prior import dominant_steps
 from soundwhere.models.similarity import normalise_range
 
 PAPER = Thresholds()
@@ -48,14 +48,14 @@ def literal(scores: Tensor, cells: Tensor) -> list[list[float]]:
 @given(st.integers(0, 200))
 def test_against_the_literal_algorithm(seed: int) -> None:
     scores, cells = similarity(seed), features(seed)
-    found = dominant_map(scores, cells, PAPER)
+    found = dominant_steps(scores, cells, PAPER).prior
     expected = torch.tensor([literal(s, c) for s, c in zip(scores, cells, strict=True)])
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 @given(st.integers(0, 200), st.sampled_from([-3.0, -1.0, 0.0, 1.0, 10.0]), st.sampled_from([0.0, 1e-4, 1.0, 5.0]))
 def test_always_between_0_and_1(seed: int, shift: float, scale: float) -> None:
-    found = dominant_map(scale * similarity(seed) + shift, features(seed), PAPER)
+    found = dominant_steps(scale * similarity(seed) + shift, features(seed), PAPER).prior
     assert found.isfinite().all()
     assert found.min() >= 0
     assert found.max() <= 1
@@ -64,17 +64,17 @@ def test_always_between_0_and_1(seed: int, shift: float, scale: float) -> None:
 def test_a_batch_is_its_samples_one_by_one() -> None:
     scores, cells = similarity(samples=4), features(samples=4)
     scores[2] = 0.3  # a degenerate map among proper ones
-    alone = torch.cat([dominant_map(scores[i : i + 1], cells[i : i + 1], PAPER) for i in range(4)])
-    torch.testing.assert_close(dominant_map(scores, cells, PAPER), alone)
+    alone = torch.cat([dominant_steps(scores[i : i + 1], cells[i : i + 1], PAPER).prior for i in range(4)])
+    torch.testing.assert_close(dominant_steps(scores, cells, PAPER).prior, alone)
 
 
 @pytest.mark.parametrize("level", [-1.0, 0.0, 0.3, 0.65, 1.0])
 def test_a_constant_map_gives_one_half(level: float) -> None:
-    assert (dominant_map(torch.full((2, HEIGHT, WIDTH), level), features(), PAPER) == 0.5).all()
+    assert (dominant_steps(torch.full((2, HEIGHT, WIDTH), level), features(), PAPER).prior == 0.5).all()
 
 
 def test_equal_features_give_one_half() -> None:
-    assert (dominant_map(similarity(), torch.ones(2, DEPTH, HEIGHT, WIDTH), PAPER) == 0.5).all()
+    assert (dominant_steps(similarity(), torch.ones(2, DEPTH, HEIGHT, WIDTH), PAPER).prior == 0.5).all()
 
 
 @pytest.mark.parametrize("scores", [similarity() - 2, 5 + similarity(), 1e-9 * similarity() - 1e-3])
@@ -86,7 +86,7 @@ def test_without_background_weights_the_background_is_the_mean(scores: Tensor) -
     spread = scores.flatten(1).amax(1) - scores.flatten(1).amin(1)
     expected = normalise_range((cells - mean).norm(dim=1) - (cells - seed).norm(dim=1))
     expected = torch.where(spread[:, None, None] < 1e-6, 0.5, expected)
-    torch.testing.assert_close(dominant_map(scores, cells, PAPER), expected, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(dominant_steps(scores, cells, PAPER).prior, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_a_single_peak_is_its_own_object() -> None:
@@ -94,7 +94,7 @@ def test_a_single_peak_is_its_own_object() -> None:
     scores[0, 1, 2] = 0.9
     cells = torch.zeros(1, DEPTH, HEIGHT, WIDTH)
     cells[0, 0], cells[0, :, 1, 2] = 1, torch.tensor([0.0, 1, 0, 0])
-    found = dominant_map(scores, cells, PAPER)
+    found = dominant_steps(scores, cells, PAPER).prior
     assert found[0, 1, 2] == 1
     assert found.sum() == pytest.approx(1)
 

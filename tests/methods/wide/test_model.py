@@ -213,6 +213,27 @@ def test_shape_targets_follow_edges(model: WideSCAV) -> None:
     assert head.eval()(noise(1, MobileNetV2Levels.packed, 2, 2)).shape == (1, 1, 8, 8)
 
 
+def test_it_hears_with_the_encoders_of_other_methods() -> None:
+    torch.manual_seed(0)
+    config = replace(
+        SMALL, audio="mobilenet_v2", audio_weights="visual", spectrogram="mel", frozen_layers=0, augment=False
+    )
+    network = WideSCAV(config)
+    network.load_pretrained(download=False)
+    sound = 0.1 * noise(4, 44_100)
+    assert network.eval().hear(sound).shape == (4, 2 * 3, 1280)  # 64 mel bands and 87 windows, in cells of 32
+    before = network.ear.encoder.features[0][0].weight.detach().clone()
+    batch = Batch(sound, torch.zeros(4), features=noise(4, MobileNetV2Levels.packed, 7, 7).relu(), solos=sound[:, None])
+    Hearing(network)(batch)["loss"].backward()
+    gradient = network.ear.encoder.features[0][0].weight.grad
+    assert gradient is not None
+    assert gradient.abs().max() > 0  # all of it is trained
+    assert torch.equal(before, network.ear.encoder.features[0][0].weight)
+    for changes in ({"frozen_layers": 3}, {"spectrogram": "yamnet"}):
+        with pytest.raises(ConfigError, match=next(iter(changes))):
+            replace(config, **changes)
+
+
 def test_what_it_cannot_do_is_refused() -> None:
     method = find_method("scav-wide")
     with pytest.raises(ConfigError, match="trained on clips"):

@@ -69,6 +69,13 @@ def _contrast(output: Tensor) -> Tensor:
     return nn.functional.cross_entropy(embedding @ embedding.T.roll(1, 0), torch.arange(len(embedding)))
 
 
+def _gradients(rank: int) -> list[Tensor | None]:
+    """Of a rank's half of the batch; the network is gone before its group is, or torch may wait for ever at the end."""
+    network = DistributedDataParallel(_network())
+    _contrast(network((_input() - 100)[4 * rank : 4 * rank + 4])).backward()
+    return [parameter.grad for parameter in network.parameters()]
+
+
 def _work(rank: int, folder: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
@@ -77,9 +84,7 @@ def _work(rank: int, folder: Path) -> None:
         "2d": _pass(_start(SynchronisedBatchNorm2d(4)), _input()[rows]),
         "1d": _pass(_start(SynchronisedBatchNorm1d(4)), _vectors()[rows]),
     }
-    network = DistributedDataParallel(_network())
-    _contrast(network((_input() - 100)[4 * rank : 4 * rank + 4])).backward()
-    gradients = [parameter.grad for parameter in network.parameters()]
+    gradients = _gradients(rank)
     dist.destroy_process_group()
     torch.save((answers, gradients), folder / f"{rank}.pt")
 

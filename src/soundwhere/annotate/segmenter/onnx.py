@@ -12,7 +12,7 @@ from soundwhere.annotate.segmenter.protocol import CANDIDATES, Candidate, Embedd
 from soundwhere.annotate.segmenter.upscale import choose, upscaled
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.cores import cores
-from soundwhere.errors import CheckpointError, MissingExtraError
+from soundwhere.errors import CheckpointError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,20 +37,17 @@ class OnnxSegmenter:
 
     Args:
         folder: Holds one file with `encoder` and one with `decoder` in its name, ending in `.onnx` or `.ort`.
-        threads: How many to compute with; by default as many as this process may use.
 
     Raises:
         CheckpointError: A file is missing, or not such a network.
         MissingExtraError: onnxruntime is not installed.
     """
 
-    def __init__(self, folder: Path, threads: int = 0) -> None:
-        try:
+    def __init__(self, folder: Path) -> None:
+        with needing("onnxruntime", "export"):
             import onnxruntime
-        except ImportError as error:
-            raise MissingExtraError("onnxruntime", "export") from error
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or cores()
+        options.intra_op_num_threads = cores()
         options.log_severity_level = 3
         digest = hashlib.sha256()
         sessions = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -47,17 +48,14 @@ class Segmenter(Protocol):
 
     def embed(self, image: Image) -> Embedding:
         """Look at a picture, RGB, shape (H, W, 3), uint8. The slow part."""
-        ...
 
     def propose(self, embedding: Embedding, box: Box) -> list[Candidate]:
         """Three masks for a box, in any order: whoever shows them ranks them."""
-        ...
 
     def refine(
         self, embedding: Embedding, box: Box | None, points: Sequence[Point], previous: Mask | None = None
     ) -> Mask:
         """One mask for points, perhaps within a box; of several the one most like `previous`."""
-        ...
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -77,34 +75,16 @@ def open_segmenter(name: str) -> Segmenter:
         MissingExtraError: What it runs on is not installed.
     """
     kind, _, where = name.partition(":")
-    opener = _OPENERS.get(kind)
-    if opener is None or (kind == "simple") == bool(where):
-        raise ConfigError(f"There is no segmenter {name!r}.", "Choose simple, onnx:DIR or transformers:MODEL.")
-    return opener(where)
+    if name == "simple":
+        from soundwhere.annotate.segmenter.simple import SimpleSegmenter
 
+        return SimpleSegmenter()
+    if kind == "onnx" and where:
+        from soundwhere.annotate.segmenter.onnx import OnnxSegmenter
 
-def _simple(_: str) -> Segmenter:
-    from soundwhere.annotate.segmenter.simple import SimpleSegmenter
+        return OnnxSegmenter(Path(where))
+    if kind == "transformers" and where:
+        from soundwhere.annotate.segmenter.transformers import TransformersSegmenter
 
-    return SimpleSegmenter()
-
-
-def _onnx(where: str) -> Segmenter:
-    from pathlib import Path
-
-    from soundwhere.annotate.segmenter.onnx import OnnxSegmenter
-
-    return OnnxSegmenter(Path(where))
-
-
-def _transformers(where: str) -> Segmenter:
-    from soundwhere.annotate.segmenter.transformers import TransformersSegmenter
-
-    return TransformersSegmenter(where)
-
-
-_OPENERS: Final[dict[str, Callable[[str], Segmenter]]] = {
-    "simple": _simple,
-    "onnx": _onnx,
-    "transformers": _transformers,
-}
+        return TransformersSegmenter(where)
+    raise ConfigError(f"There is no segmenter {name!r}.", "Choose simple, onnx:DIR or transformers:MODEL.")

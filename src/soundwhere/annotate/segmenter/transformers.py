@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 from soundwhere.annotate.segmenter.protocol import Candidate, Embedding
 from soundwhere.annotate.segmenter.upscale import choose, upscaled
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
-from soundwhere.errors import CheckpointError, MissingExtraError
+from soundwhere.errors import CheckpointError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +39,8 @@ class TransformersSegmenter:
     """
 
     def __init__(self, model: str) -> None:
-        try:
+        with needing("transformers", "segment"):
             import transformers
-        except ImportError as error:
-            raise MissingExtraError("transformers", "segment") from error
         try:
             config = transformers.AutoConfig.from_pretrained(model)
             shape = _SHAPES.get(config.model_type)
@@ -115,8 +113,7 @@ class TransformersSegmenter:
             share = logits.shape[0] / self._side
             rows, columns = round(size[0] * down * share), round(size[1] * across * share)
             logits = logits[: max(1, rows), : max(1, columns)]
-        mask: Mask = upscaled(logits, size) > 0
-        return mask
+        return upscaled(logits, size) > 0
 
 
 def _side(config: Any) -> int:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import nullcontext
+from typing import Any
+
 from soundwhere.cli.analyse import (
     ablation,
     calibration,
@@ -13,6 +17,7 @@ from soundwhere.cli.analyse import (
     stage_one,
     theory,
 )
+from soundwhere.files import claimed_folder
 from soundwhere.terminal.messages import print_written
 from soundwhere.terminal.options import Nested, parse_nested
 
@@ -54,6 +59,11 @@ ANALYSES: Nested = {
 def run(arguments: list[str]) -> int:
     """Run the command."""
     name, options = parse_nested(ANALYSES, arguments, "analyse", DESCRIPTION)
+    with nullcontext() if options.out is None else claimed_folder(options.out):
+        return _analyse(name, options, shlex.join(["soundwhere", "analyse", *arguments]))
+
+
+def _analyse(name: str, options: Any, command: str) -> int:
     if options.out is not None and name not in ("stage-one", "collections"):
         from soundwhere.evaluation.page import new_figure
 
@@ -66,5 +76,5 @@ def run(arguments: list[str]) -> int:
     for question, answer in report.words.items():
         print(f"{question} {answer}")
     if options.out is not None:
-        print_written(options.out, report.write(options.out, name, settings))
+        print_written(options.out, report.write(options.out, name, {"command": command, **settings}))
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from soundwhere.errors import ConfigError
 from soundwhere.terminal.messages import say
 from soundwhere.terminal.options import named
 from soundwhere.terminal.recipes import Trained, check_rows, recipe_of
@@ -52,6 +53,8 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
     from soundwhere.methods.scav.model import SCAV
     from soundwhere.terminal.progress import Bar
 
+    if options.minutes is not None and not options.minutes > 0:
+        raise ConfigError(f"--minutes is {options.minutes:g}.", "It must be greater than 0.")
     recipe = recipe_of(options)
     task = task_of(options)  # before hours of training, whose scores would have nothing to be scored on
     known = ablation_rows(recipe)
@@ -62,7 +65,11 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
         say(f"shared stage 1: {options.out / 'stage-one'}")
         start = train_stage_one(recipe, options.out / "stage-one", download=options.download)
     alone = load_model(start)
-    assert isinstance(alone, SCAV)
+    if not isinstance(alone, SCAV):
+        raise ConfigError(
+            f"{options.start} holds a model of the method {alone.config.family!r}, not of 'scav'.",
+            "Give a stage 1 of SCAV with --from, or leave it out to train one.",
+        )
     networks: dict[str, Network] = {ALONE: alone.without_stage_two()}
     for name, config in known.items():
         if options.rows and name not in options.rows:

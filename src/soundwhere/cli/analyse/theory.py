@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from soundwhere.analysis.theory import Setting
+from soundwhere.analysis.setting import Setting
 from soundwhere.terminal.options import named
 
 if TYPE_CHECKING:

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from soundwhere.data.annotation.boxes import Boxes
 
 _EXAMPLES = 3
 
@@ -48,6 +55,15 @@ class Findings:
     def __str__(self) -> str:
         counts = ", ".join(f"{grouped(count)} {noun}" for noun, count in self.counts.items())
         return "\n  ".join([f"{self.source}: {counts}", *map(str, self.defects)])
+
+
+def box_defects(boxes: Sequence[Boxes], names: Sequence[str] = ()) -> tuple[Defect, Defect]:
+    """What `repair_boxes` did, with some of the names of the entries, if they have any."""
+    clipped, dropped = [each.clipped for each in boxes], [each.dropped for each in boxes]
+    return (
+        Defect("boxes reach beyond the picture", sum(clipped), "clipped to it", tuple(compress(names, clipped))),
+        Defect("boxes are empty, clipped or not", sum(dropped), "dropped", tuple(compress(names, dropped))),
+    )
 
 
 def grouped(number: int) -> str:

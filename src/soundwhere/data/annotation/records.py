@@ -38,7 +38,10 @@ def read_json(path: Path) -> Any:
         DataError: It is missing or malformed; the message gives line and column.
     """
     try:
-        return parse_json(path.read_bytes())
+        content = path.read_bytes()
+        if not content.strip():
+            raise DataError(f"{path} is empty.", "Get the file again.")
+        return parse_json(content)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", "Correct the file, or get it again."

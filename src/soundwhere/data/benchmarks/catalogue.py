@@ -19,7 +19,7 @@ from soundwhere.data.benchmarks.vggsound import VGGSoundLists
 from soundwhere.data.benchmarks.vggsound_duet import VGGSoundDuet
 from soundwhere.data.benchmarks.vggss import VGGSS, Subset
 from soundwhere.data.collections import Fold  # noqa: TC001 (the command line reads the types of `Options`)
-from soundwhere.data.real_duet import Order, RealDuet, SceneList
+from soundwhere.data.real_duet import Order, RealDuet, RealDuetScenes, SceneList
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import Layout, World
 from soundwhere.data.video_trios import VideoTrios
@@ -178,50 +178,36 @@ def survey(annotations: Path) -> list[Findings]:
 
 def _real(places: Places, options: Options, scenes: str, frames: int) -> Benchmark:
     name = cast(SceneList, f"{scenes}_{options.split}")
-    data = RealDuet(places.root)
-    listed = data.scenes(name, order=options.order)
-    return Benchmark(
-        name=places.name,
-        scenes=listed,
-        order=listed.names,
-        grid=(frames, 1) if options.order == "stacked" else (1, frames),
-        truth="masks",
-        truths=listed.truths(),
-        choices={"split": options.split, "level": "equal-rms", "order": options.order},
-        findings=(Findings(f"{name}.csv", {"scenes": len(listed)}),),
-    )
+    listed = RealDuet(places.root).scenes(name, order=options.order)
+    grid = (frames, 1) if options.order == "stacked" else (1, frames)
+    return _levelled(places, listed, f"{name}.csv", grid, split=options.split, order=options.order)
 
 
 def _collections(places: Places, options: Options) -> Benchmark:
     listed = RealDuet(places.root).collection_trios(options.left_out, options.split, order=options.order)
-    return Benchmark(
-        name=places.name,
-        scenes=listed,
-        order=listed.names,
-        grid=(3, 1) if options.order == "stacked" else (1, 3),
-        truth="masks",
-        truths=listed.truths(),
-        choices={
-            "split": options.split,
-            "level": "equal-rms",
-            "order": options.order,
-            "left_out": options.left_out,
-        },
-        findings=(Findings("audios.csv", {"scenes": len(listed)}),),
-    )
+    grid = (3, 1) if options.order == "stacked" else (1, 3)
+    chosen = {"split": options.split, "order": options.order, "left_out": options.left_out}
+    return _levelled(places, listed, "audios.csv", grid, **chosen)
 
 
 def _video_trios(places: Places, options: Options) -> Benchmark:
     listed = VideoTrios(RealDuet(places.root).videos(options.split))
+    return _levelled(places, listed, "videos.csv", (1, 3), split=options.split)
+
+
+def _levelled(
+    places: Places, listed: RealDuetScenes | VideoTrios, source: str, grid: tuple[int, int], split: str, **others: str
+) -> Benchmark:
+    """A benchmark of a list whose sounds are all equally loud; frames of videos are known, but not what is in them."""
     return Benchmark(
         name=places.name,
         scenes=listed,
         order=listed.names,
-        grid=(1, 3),
-        truth="boxes",
+        grid=grid,
+        truth="boxes" if isinstance(listed, VideoTrios) else "masks",
         truths=listed.truths(),
-        choices={"split": options.split, "level": "equal-rms"},
-        findings=(Findings("videos.csv", {"scenes": len(listed)}),),
+        choices={"split": split, "level": "equal-rms", **others},
+        findings=(Findings(source, {"scenes": len(listed)}),),
     )
 
 
@@ -270,11 +256,6 @@ def _duet(places: Places, options: Options) -> Benchmark:
     )
 
 
-def _instruments(places: Places, options: Options) -> Benchmark:
-    reader = VGGSoundInstruments(places.annotations, places.masks(options))
-    return reader.benchmark(places.media, options.level)
-
-
 def _instrument_duets(places: Places, options: Options) -> Benchmark:
     reader = VGGSoundInstruments(places.annotations, places.masks(options))
     return reader.duets(places.media, pairing=options.pairing, seed=options.seed, level=options.level)
@@ -315,7 +296,11 @@ BENCHMARKS: Final[dict[str, Entry]] = {
     ),
     "vggsound-duet": Entry("two VGG-SS clips side by side, boxes", _duet, _PAIRED),
     "vggsound-duet-mask": Entry("two VGG-SS clips side by side, masks", _duet_mask, (*_PAIRED, "masks")),
-    "vggsound-instruments": Entry("one instrument, masks", _instruments, ("level", "masks")),
+    "vggsound-instruments": Entry(
+        "one instrument, masks",
+        lambda p, o: VGGSoundInstruments(p.annotations, p.masks(o)).benchmark(p.media, o.level),
+        ("level", "masks"),
+    ),
     "vggsound-instruments-duet": Entry("two instruments side by side, masks", _instrument_duets, (*_PAIRED, "masks")),
     "music-duet": Entry("real duets, DSOL's boxes", _music(Music, "duet")),
     "music-duet-avgn": Entry("real duets, AVGN's part of the boxes", _music(MusicAVGN, "duet")),

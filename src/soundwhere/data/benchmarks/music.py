@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from soundwhere.data.annotation.boxes import Boxes, repair_boxes
-from soundwhere.data.annotation.findings import Defect, Findings
+from soundwhere.data.annotation.findings import Defect, Findings, box_defects
 from soundwhere.data.annotation.records import entry_field, find_annotation, read_json, require_unique
 from soundwhere.data.benchmarks.media import ClipName
 from soundwhere.data.benchmarks.scenes import Benchmark, Level, Record, Shot, assemble
@@ -113,7 +113,7 @@ class Music:
             (
                 Defect("frames spell the width `wdith`", len(misspelt), "read as the width"),
                 Defect("boxes differ in pixels and in shares", sum(f.disagreeing for f in frames), "shares are used"),
-                *_box_defects(frames),
+                *box_defects([boxes for frame in frames for boxes in frame.boxes.values()]),
                 Defect("frames show one class of two", aside.get(1, 0), "set aside"),
                 Defect("frames have no box", aside[0], "set aside"),
             ),
@@ -174,7 +174,7 @@ class MusicAVGN:
                 Defect(
                     "boxes would be empty if read as corners, as AVGN does", inverted, "read as x, y, width, height"
                 ),
-                *_box_defects(self.frames),
+                *box_defects([boxes for frame in self.frames for boxes in frame.boxes.values()]),
             ),
         )
 
@@ -232,11 +232,3 @@ def _frame(name: re.Match[str], part: str, boxes: dict[str, list[Any]], place: s
 def _alike(one: Boxes, other: Boxes, tolerance: float) -> bool:
     pairs = zip(sum(one.boxes_norm, ()), sum(other.boxes_norm, ()), strict=False)
     return len(one.boxes_norm) == len(other.boxes_norm) and all(abs(a - b) <= tolerance for a, b in pairs)
-
-
-def _box_defects(frames: list[_Frame]) -> tuple[Defect, Defect]:
-    boxes = [boxes for frame in frames for boxes in frame.boxes.values()]
-    return (
-        Defect("boxes reach beyond the picture", sum(item.clipped for item in boxes), "clipped to it"),
-        Defect("boxes are empty, clipped or not", sum(item.dropped for item in boxes), "dropped"),
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from soundwhere.data.annotation.boxes import Boxes, repair_boxes
-from soundwhere.data.annotation.findings import Defect, Findings
+from soundwhere.data.annotation.findings import Findings, box_defects
 from soundwhere.data.benchmarks.media import ClipName
 from soundwhere.data.benchmarks.scenes import Benchmark, Level, Record, Shot, assemble
 from soundwhere.errors import DataError
@@ -65,10 +65,7 @@ class MusicSynthetic:
                 "boxes": sum(len(item.boxes_norm) + item.dropped for item in every),
                 "categories": len({kind for truth in self._truths.values() for kind in truth}),
             },
-            (
-                Defect("boxes reach beyond the picture", sum(item.clipped for item in every), "clipped to it"),
-                Defect("boxes are empty, clipped or not", sum(item.dropped for item in every), "dropped"),
-            ),
+            box_defects(every),
         )
 
     def benchmark(self, media: MediaFolder | None, level: Level = "as-recorded") -> Benchmark:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -14,7 +12,7 @@ from soundwhere.data.annotation.findings import Findings, grouped
 from soundwhere.data.layout import join
 from soundwhere.data.lazy import Lazy
 from soundwhere.errors import DataError
-from soundwhere.files import write_text
+from soundwhere.files import write_csv
 from soundwhere.media.audio import scale_to_rms
 from soundwhere.media.image import resize
 from soundwhere.types import Scene
@@ -197,14 +195,14 @@ class Benchmark:
 
     def write_missing(self, path: Path) -> None:
         """List what is missing in a CSV file with the columns `scene` and `reason`."""
-        _write_csv(path, [["scene", "reason"], *([item.scene, item.reason] for item in self.missing)])
+        write_csv(path, [["scene", "reason"], *([item.scene, item.reason] for item in self.missing)])
 
     def write_list(self, path: Path) -> None:
         """Write the scenes used in the form of the published lists: no header, clip and class of each frame."""
         if isinstance(self.scenes, BenchmarkScenes):
-            _write_csv(path, [list(_cells(record)) for record in self.scenes.records])
+            write_csv(path, map(_cells, self.scenes.records))
         else:
-            _write_csv(path, [[name] for name in self.order])
+            write_csv(path, ([name] for name in self.order))
 
     def _first_missing(self) -> str:
         lines = [f"\n  {item.scene}: {item.reason}" for item in self.missing[:_LISTED]]
@@ -256,9 +254,3 @@ def _cells(record: Record) -> Iterator[str]:
     for shot in record.shots:
         yield shot.picture.name
         yield from (kind.replace(", ", "_").replace(" ", "_") for kind in shot.kinds)
-
-
-def _write_csv(path: Path, rows: list[list[str]]) -> None:
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows(rows)
-    write_text(path, table.getvalue())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from soundwhere.data.annotation.boxes import Boxes, repair_boxes
-from soundwhere.data.annotation.findings import Defect, Findings
+from soundwhere.data.annotation.findings import Defect, Findings, box_defects
 from soundwhere.data.annotation.records import (
     entry_field,
     find_annotation,
@@ -117,26 +117,13 @@ def _clip(entry: Any, place: str) -> AnnotatedClip:
 
 
 def _findings(clips: list[AnnotatedClip]) -> Findings:
-    clipped = [clip for clip in clips if clip.truth.clipped]
-    dropped = [clip for clip in clips if clip.truth.dropped]
     empty = [clip for clip in clips if not clip.truth.boxes_norm]
     boxes = sum(len(clip.truth.boxes_norm) + clip.truth.dropped for clip in clips)
     return Findings(
         VGGSS_FILE,
         {"clips": len(clips), "classes": len({clip.kind for clip in clips}), "boxes": boxes},
         (
-            Defect(
-                "boxes reach beyond the picture",
-                sum(clip.truth.clipped for clip in clips),
-                "clipped to it",
-                tuple(clip.name for clip in clipped),
-            ),
-            Defect(
-                "boxes are empty, clipped or not",
-                sum(clip.truth.dropped for clip in clips),
-                "dropped",
-                tuple(clip.name for clip in dropped),
-            ),
+            *box_defects([clip.truth for clip in clips], [clip.name for clip in clips]),
             Defect(
                 "clips have no box left", len(empty), "kept with an empty truth", tuple(clip.name for clip in empty)
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from soundwhere.data.annotation.rle import decode_rle
 from soundwhere.data.rebuilding.lists import print_of, whole_of
 from soundwhere.data.rebuilding.photo_prints import SAME_PHOTO, photo_distance, photo_print
 from soundwhere.errors import DataError, SoundwhereError
-from soundwhere.files import atomic_path, is_file
+from soundwhere.files import is_file, write_bytes
 from soundwhere.media.encoded import encode_jpeg
 from soundwhere.media.image import read_image
 
@@ -68,7 +69,8 @@ def make_photo(row: Row, path: Path, folder: Folder, name: str, out: Path) -> fl
     """
     size = whole_of(row, "width"), whole_of(row, "height")
     listed = print_of(row)
-    picture, distance = min(((view, photo_distance(photo_print(view), listed)) for view in _views(path)), key=_second)
+    views = ((view, photo_distance(photo_print(view), listed)) for view in _views(path))
+    picture, distance = min(views, key=itemgetter(1))
     if distance > SAME_PHOTO:
         raise another_version(path, folder.source, f"{distance:.0%} of its fingerprint differs, not {SAME_PHOTO:.0%}")
     height, width = picture.shape[:2]
@@ -79,19 +81,15 @@ def make_photo(row: Row, path: Path, folder: Folder, name: str, out: Path) -> fl
         mask = _derived(row, size) if row["runs"] else _human(row, folder, name, size)
         file = BytesIO()
         Pillow.fromarray(mask).convert("1").save(file, "PNG")
-        _write(row.inside(row["mask"], out), file.getvalue())
+        write_bytes(row.inside(row["mask"], out), file.getvalue())
     small = np.array(Pillow.fromarray(picture).resize(size, Pillow.Resampling.LANCZOS))
-    _write(row.inside(row["image"], out), encode_jpeg(small, JPEG_QUALITY))
+    write_bytes(row.inside(row["image"], out), encode_jpeg(small, JPEG_QUALITY))
     return distance
 
 
 def another_version(path: Path, source: Source, why: str) -> DataError:
     """What to say of a file that is not what was used."""
     return DataError(f"{path} is not what was used: {why}.", f"Is this another version of {source.title}?")
-
-
-def _second(pair: tuple[Image, float]) -> float:
-    return pair[1]
 
 
 def _views(path: Path) -> Iterator[Image]:
@@ -133,8 +131,3 @@ def _human(row: Row, folder: Folder, name: str, size: tuple[int, int]) -> NDArra
     if abs(float(mask.mean()) - float(row["mask_frac"] or 0)) > _SHARE:
         raise another_version(path, folder.source, f"the mask covers {mask.mean():.3f} of it, not {row['mask_frac']}")
     return mask
-
-
-def _write(path: Path, data: bytes) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(data)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from dataclasses import dataclass, field
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from soundwhere import __version__
 from soundwhere.data.rebuilding.lists import COLUMNS, Lists
 from soundwhere.data.rebuilding.sources import SOURCES, Source, file_of, phrase_sources
-from soundwhere.files import write_json, write_text
+from soundwhere.files import write_csv, write_json, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from soundwhere.data.rebuilding.subset import Subset
@@ -104,23 +102,15 @@ def write_tables(report: Report) -> None:
     for table in TABLES:
         rows = report.remaining.get(table, [])
         if rows:
-            write_text(report.out / f"{table}.csv", as_csv(COLUMNS[table], [row.values for row in rows]))
-
-
-def as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
-    """Rows as CSV with a header line; other columns than these are left out."""
-    text = StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+            cells = ([row[column] for column in COLUMNS[table]] for row in rows)
+            write_csv(report.out / f"{table}.csv", [COLUMNS[table], *cells])
 
 
 def write_description(report: Report) -> None:
     """Write README.md and problems.csv, and manifest.json last."""
     problems = report.out / "problems.csv"
     if report.problems:
-        write_text(problems, as_csv(("file", "reason"), [vars(problem) for problem in report.problems]))
+        write_csv(problems, [("file", "reason"), *((problem.file, problem.reason) for problem in report.problems)])
     else:
         problems.unlink(missing_ok=True)
     write_text(report.out / "README.md", _readme(report))

@@ -79,8 +79,7 @@ def _levels(waveform: Waveform, hop: int) -> Levels:
     for start in range(0, len(frames), 1024):  # a few seconds at a time: spectra are large
         power = np.square(np.abs(np.fft.rfft(frames[start : start + 1024] * window)))
         levels.append(np.add.reduceat(power[:, : bins[-1]], bins[:-1], axis=1))
-    decibels: Levels = (10 * np.log10(np.concatenate(levels) + 1e-12)).astype(np.float32)
-    return decibels
+    return (10 * np.log10(np.concatenate(levels) + 1e-12)).astype(np.float32)
 
 
 def _steps(levels: Levels) -> Levels:

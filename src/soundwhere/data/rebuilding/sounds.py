@@ -12,7 +12,7 @@ from soundwhere.data.rebuilding.lists import print_of, whole_of
 from soundwhere.data.rebuilding.photos import another_version
 from soundwhere.data.rebuilding.sound_prints import FRAME, SAME_SOUND, find, sound_distance
 from soundwhere.errors import DataError, SoundwhereError
-from soundwhere.files import atomic_path, is_file
+from soundwhere.files import is_file, write_bytes
 from soundwhere.media.audio import read_audio, scale_to_rms
 from soundwhere.media.encoded import encode_sound
 
@@ -92,5 +92,4 @@ def write_sound(row: Row, waveform: Waveform, out: Path, exact: bool) -> None:
     if exact or abs(20 * np.log10(max(level, 1e-9) / wanted)) > _LEVEL_DB:
         waveform = scale_to_rms(waveform, wanted)
         waveform = waveform / np.float32(max(1.0, float(np.abs(waveform).max())))  # rather too quiet than clipped
-    with atomic_path(row.inside(row["audio"], out)) as temporary:
-        temporary.write_bytes(encode_sound(waveform, SAMPLE_RATE_HZ, "ogg"))
+    write_bytes(row.inside(row["audio"], out), encode_sound(waveform, SAMPLE_RATE_HZ, "ogg"))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PIL import Image as Pillow
 
 from soundwhere.data.synthetic.files import claim
 from soundwhere.data.synthetic.world import KINDS, World
-from soundwhere.files import atomic_path, make_folder, write_text
+from soundwhere.files import atomic_path, make_folder, write_csv
 from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
@@ -85,10 +83,12 @@ def write_data_set(folder: Path, sizes: Sizes, seed: int = 0, tick: Callable[[in
         for number, (name, (sounding, silent)) in enumerate(_LISTS.items()):
             rng = np.random.default_rng([10 * seed + _LIST, place, number])
             rows = [_scene(rng, clips[split], f"{name}_{index}", sounding, silent) for index in range(sizes.scenes)]
-            _write_csv(folder / f"{name}_{split}.csv", rows)
+            write_csv(folder / f"{name}_{split}.csv", [rows[0], *(row.values() for row in rows)])
     everything = [clip for split in _SPLITS for clip in clips[split]]
-    _write_csv(folder / "images.csv", [{**clip, "mask_kind": "human"} for clip in everything])
-    _write_csv(folder / "clips.csv", [_only(clip, "id", "split", "class", "image", "audio") for clip in everything])
+    images = [[*everything[0], "mask_kind"], *([*clip.values(), "human"] for clip in everything)]
+    write_csv(folder / "images.csv", images)
+    columns = ("id", "split", "class", "image", "audio")
+    write_csv(folder / "clips.csv", [columns, *([clip[column] for column in columns] for clip in everything)])
     return folder
 
 
@@ -105,8 +105,7 @@ def _write_clip(folder: Path, world: World, index: int, split: str) -> dict[str,
         Pillow.fromarray(image).save(temporary, "PNG")
     with atomic_path(folder / clip["mask"]) as temporary:
         Pillow.fromarray(masks[0]).save(temporary, "PNG")
-    with atomic_path(folder / clip["audio"]) as temporary:
-        write_wav(temporary, np.clip(world.sound(index, thing), -1, 1))
+    write_wav(folder / clip["audio"], world.sound(index, thing))
     return clip
 
 
@@ -126,15 +125,3 @@ def _scene(
         "classes": "|".join(clip["class"] for clip in chosen),
         "audios": "|".join(audios),
     }
-
-
-def _only(row: dict[str, str], *columns: str) -> dict[str, str]:
-    return {column: row[column] for column in columns}
-
-
-def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, table.getvalue())

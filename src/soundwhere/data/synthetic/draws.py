@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import get_context
 from os import cpu_count
@@ -34,6 +35,7 @@ class Rendered(NamedTuple):
     sounds: NDArray[np.float16]  # (S, N)
 
 
+@dataclass(eq=False)
 class SyntheticDraws:
     """Scenes of the made-up world with `sources` sounding things, in another order each epoch.
 
@@ -42,25 +44,23 @@ class SyntheticDraws:
     """
 
     native = False
-
-    def __init__(self, scenes: list[Rendered], sources: int, gain_db: float, seed: int) -> None:
-        self._scenes = scenes
-        self._sources = sources
-        self._gain_db = gain_db
-        self._seed = seed
+    scenes: list[Rendered]
+    sources: int
+    gain_db: float
+    seed: int
 
     def __len__(self) -> int:
-        return len(self._scenes)
+        return len(self.scenes)
 
     def draw(self, number: int, pictures: bool = False) -> Example:
         """Draw `number`: a pure function of the seed and the number. The picture is never cached as features."""
         del pictures
         epoch, place = divmod(number, len(self))
-        scene = self._scenes[_order(self._seed, epoch, len(self))[place]]
-        rng = np.random.default_rng([self._seed, number, _SCENE])
-        heard = rng.permutation(len(scene.sounds))[: self._sources]
+        scene = self.scenes[_order(self.seed, epoch, len(self))[place]]
+        rng = np.random.default_rng([self.seed, number, _SCENE])
+        heard = rng.permutation(len(scene.sounds))[: self.sources]
         shift = rng.integers(scene.sounds.shape[1])
-        gains = 10 ** (rng.uniform(-self._gain_db, self._gain_db, (len(heard), 1)) / 20)
+        gains = 10 ** (rng.uniform(-self.gain_db, self.gain_db, (len(heard), 1)) / 20)
         sounds = np.roll(scene.sounds[heard], shift, axis=1) * gains.astype(np.float32)
         image = scene.image[:, ::-1] if rng.random() < 0.5 else scene.image
         return Example(sounds, np.ascontiguousarray(image))

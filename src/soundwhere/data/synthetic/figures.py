@@ -35,8 +35,7 @@ class Pen:
         self._scale = float(np.hypot(*matrix[:, 1]))
 
     def _place(self, points: Array) -> list[float]:
-        placed: list[float] = (points @ self._matrix.T + self._centre).ravel().tolist()
-        return placed
+        return (points @ self._matrix.T + self._centre).ravel().tolist()
 
     def polygon(self, material: int, *points: tuple[float, float]) -> None:
         """Fill the polygon through these points."""
@@ -71,8 +70,7 @@ class Pen:
 def _arc(x: float, y: float, rx: float, ry: float, start: float, stop: float) -> Array:
     """Points on the edge of an ellipse between two angles in turns, shape (21, 2)."""
     angles = 2 * np.pi * np.linspace(start, stop, 21)
-    points: Array = np.column_stack([x + rx * np.cos(angles), y + ry * np.sin(angles)])
-    return points
+    return np.column_stack([x + rx * np.cos(angles), y + ry * np.sin(angles)])
 
 
 def _guitar(pen: Pen, rng: Generator) -> None:
@@ -253,61 +251,25 @@ def _frog(pen: Pen, rng: Generator) -> None:
     pen.chord(ACCENT, 0, 0.03, 0.42, 0.18, 0.0, 0.5)
 
 
-def _stripes(frequency: float) -> Callable[[Array, Array], Array]:
-    return lambda u, v: np.sin(frequency * u)
-
-
-def _rings(u: Array, v: Array) -> Array:
-    texture: Array = np.sin(26 * np.sqrt(u * u + (v - 0.45) ** 2))
-    return texture
-
-
-def _zigzag(u: Array, v: Array) -> Array:
-    texture: Array = np.sin(14 * (v + 0.28 * np.abs((2.2 * u) % 2 - 1)))
-    return texture
-
-
 def _scallops(u: Array, v: Array) -> Array:
     row = np.floor(6 * v)
     texture: Array = 0.5 - np.hypot((4 * u + 0.5 * row) % 1 - 0.5, 6 * v - row - 0.1)
     return texture
 
 
-def _dots(frequency: float) -> Callable[[Array, Array], Array]:
-    return lambda u, v: np.sin(frequency * u) * np.sin(frequency * v) - 0.3
-
-
-def _checks(u: Array, v: Array) -> Array:
-    return np.sin(13 * u) * np.sin(13 * v)
-
-
-def _speckle(u: Array, v: Array) -> Array:
-    texture: Array = np.sin(17 * u + 5 * np.sin(9 * v)) + np.sin(19 * v + 4 * np.sin(11 * u)) - 0.7
-    return texture
-
-
-def _spokes(u: Array, v: Array) -> Array:
-    texture: Array = np.sin(16 * np.arctan2(v - 0.06, u))
-    return texture
-
-
-def _grid(u: Array, v: Array) -> Array:
-    return np.maximum(np.sin(22 * u), np.sin(22 * v)) - 0.75
-
-
 FIGURES: dict[str, tuple[Callable[[Pen, Generator], None], Callable[[Array, Array], Array]]] = {
     "guitar": (_guitar, lambda u, v: np.sin(34 * u + 2 * np.sin(4 * v)) - 0.2),
     "bell": (_bell, lambda u, v: np.sin(15 * v)),
-    "drum": (_drum, _zigzag),
-    "siren": (_siren, _rings),
+    "drum": (_drum, lambda u, v: np.sin(14 * (v + 0.28 * np.abs((2.2 * u) % 2 - 1)))),
+    "siren": (_siren, lambda u, v: np.sin(26 * np.sqrt(u * u + (v - 0.45) ** 2))),
     "car": (_car, lambda u, v: np.abs(v - 0.16) - 0.09),
     "bird": (_bird, _scallops),
     "kettle": (_kettle, lambda u, v: np.sin(17 * (u + v))),
     "face": (_face, lambda u, v: np.sin(30 * u + 3 * v) - 0.3),
-    "clock": (_clock, _spokes),
-    "trumpet": (_trumpet, _grid),
-    "cloud": (_cloud, _speckle),
-    "phone": (_phone, _checks),
+    "clock": (_clock, lambda u, v: np.sin(16 * np.arctan2(v - 0.06, u))),
+    "trumpet": (_trumpet, lambda u, v: np.maximum(np.sin(22 * u), np.sin(22 * v)) - 0.75),
+    "cloud": (_cloud, lambda u, v: np.sin(17 * u + 5 * np.sin(9 * v)) + np.sin(19 * v + 4 * np.sin(11 * u)) - 0.7),
+    "phone": (_phone, lambda u, v: np.sin(13 * u) * np.sin(13 * v)),
     "bee": (_bee, lambda u, v: np.sin(13 * u)),
-    "frog": (_frog, _dots(11)),
+    "frog": (_frog, lambda u, v: np.sin(11 * u) * np.sin(11 * v) - 0.3),
 }

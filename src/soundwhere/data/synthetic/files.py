@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,7 @@ from PIL import Image as Pillow
 
 from soundwhere.data.synthetic.world import boxes
 from soundwhere.errors import OutputError, shown
-from soundwhere.files import atomic_path, make_folder, parse_json, write_json, write_text
+from soundwhere.files import atomic_path, make_folder, parse_json, write_csv, write_json
 from soundwhere.media.audio import write_wav
 
 if TYPE_CHECKING:
@@ -70,15 +68,13 @@ def write_scenes(
         "layout": layout,
     }
     claim(folder / "world.json", setting)
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    rows = []
     for index in range(count):
         scene = world.scene(index, sounding, silent, gain_db, layout)
         if not (folder / scene.name).is_dir():
             _write_scene(folder / scene.name, scene)
-        writer.writerow(_row(scene))
-    write_text(folder / "scenes.csv", table.getvalue())
+        rows.append(_row(scene))
+    write_csv(folder / "scenes.csv", [COLUMNS, *rows])
     return folder / "scenes.csv"
 
 
@@ -120,17 +116,17 @@ def _write_scene(folder: Path, scene: Scene) -> None:
             Pillow.fromarray(mask).save(temporary / f"silent-{number}.png")
 
 
-def _row(scene: Scene) -> dict[str, str]:
-    return {
-        "id": scene.name,
-        "image": f"{scene.name}/image.png",
-        "audio": f"{scene.name}/mixture.wav",
-        "sounds": _files(scene, "sound-{}.wav", len(scene.sounds)),
-        "masks": _files(scene, "mask-{}.png", len(scene.masks)),
-        "silent_masks": _files(scene, "silent-{}.png", len(_silent(scene))),
-        "kinds": "|".join(scene.kinds),
-        "boxes": json.dumps(boxes(scene.masks).tolist()),
-    }
+def _row(scene: Scene) -> list[str]:
+    return [
+        scene.name,
+        f"{scene.name}/image.png",
+        f"{scene.name}/mixture.wav",
+        _files(scene, "sound-{}.wav", len(scene.sounds)),
+        _files(scene, "mask-{}.png", len(scene.masks)),
+        _files(scene, "silent-{}.png", len(_silent(scene))),
+        "|".join(scene.kinds),
+        json.dumps(boxes(scene.masks).tolist()),
+    ]
 
 
 def _files(scene: Scene, pattern: str, count: int) -> str:

@@ -40,8 +40,7 @@ def synthesise(kind: str, rng: Generator, samples: int) -> Waveform:
         Shape (N,), float32, at an RMS of 1.
     """
     sound = SOUNDS[kind](rng, samples)
-    scaled: Waveform = (sound / max(float(np.sqrt(np.mean(sound**2))), 1e-9)).astype(np.float32)
-    return scaled
+    return (sound / max(float(np.sqrt(np.mean(sound**2))), 1e-9)).astype(np.float32)
 
 
 def _time(samples: int) -> Array:
@@ -106,8 +105,7 @@ def _wander(rng: Generator, samples: int, rate_hz: float) -> Array:
     step = max(1, int(SAMPLE_RATE_HZ / rate_hz))
     knots = 2 * rng.random(samples // step + 2, dtype=np.float32) - 1
     ramp = np.arange(step, dtype=np.float32) / np.float32(step)
-    curve: Array = (knots[:-1, None] + np.diff(knots)[:, None] * ramp).ravel()[:samples]
-    return curve
+    return (knots[:-1, None] + np.diff(knots)[:, None] * ramp).ravel()[:samples]
 
 
 def _noise(rng: Generator, samples: int) -> Array:
@@ -128,8 +126,7 @@ def _silence(samples: int) -> Array:
 
 
 def _fraction(turns: Array) -> Array:
-    fraction: Array = turns - np.floor(turns)  # much quicker than turns % 1
-    return fraction
+    return turns - np.floor(turns)  # much quicker than turns % 1
 
 
 def _add(track: Array, start: int, sound: Array, level: float) -> None:
@@ -178,8 +175,7 @@ def _siren(rng: Generator, samples: int) -> Array:
     turn = _time(samples) * rng.uniform(0.35, 1.6) + rng.random()
     sweep = 2 * np.abs(_fraction(turn) - 0.5) if rng.random() < 0.5 else 0.5 - 0.5 * np.cos(2 * np.pi * turn)
     level = np.array([1, 0.15, 0.5, 0.1, 0.25]) * rng.uniform(0.6, 1.3, 5)
-    sound: Array = _play(_cycle(level), low * np.exp2(log2(high / low) * sweep)) * (1 + 0.2 * _wander(rng, samples, 2))
-    return sound
+    return _play(_cycle(level), low * np.exp2(log2(high / low) * sweep)) * (1 + 0.2 * _wander(rng, samples, 2))
 
 
 def _car(rng: Generator, samples: int) -> Array:
@@ -298,8 +294,7 @@ def _bee(rng: Generator, samples: int) -> Array:
     order = np.arange(1, int(4500 / pitch))
     level = np.exp(-(order * pitch) / 1500) * rng.uniform(0.5, 1, len(order))
     level[0] *= 0.6
-    sound: Array = _play(_cycle(level, rng), frequency) * (1 + 0.45 * _wander(rng, samples, 7))
-    return sound
+    return _play(_cycle(level, rng), frequency) * (1 + 0.45 * _wander(rng, samples, 7))
 
 
 def _frog(rng: Generator, samples: int) -> Array:

@@ -35,11 +35,8 @@ class AVGNConfig(TwoEncodersConfig):
     """The defaults are as published: 100 epochs."""
 
     family: Literal["avgn"] = "avgn"
-    """Method that the configuration belongs to."""
     name: str = "avgn"
-    """Name the configuration is known by."""
     augment: str = "crop-flip"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     batch_size: int = 128
     """Clips per optimiser step, over all processes."""
     classes: tuple[str, ...] = ()

@@ -36,17 +36,12 @@ class CoarseToFineConfig(TwoEncodersConfig):
     """The defaults are as published: 20 epochs of each stage."""
 
     family: Literal["coarse-to-fine"] = "coarse-to-fine"
-    """Method that the configuration belongs to."""
     name: str = "coarse-to-fine"
-    """Name the configuration is known by."""
     frame_px: int = 256
-    """Side of one frame, a multiple of the visual encoder's stride."""
     fine_grid: bool = True
     """A 16 x 16 grid instead of 8 x 8 for a frame of 256; ResNet-18 hears finer, too."""
     spectrogram: str = "coarse_to_fine"
-    """Preset or published front end."""
     augment: str = "flip"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     dimension: int = 128
     """Channels of the class vectors."""
     hidden: int = 1024
@@ -66,15 +61,12 @@ class CoarseToFineConfig(TwoEncodersConfig):
     steps_two: int = 20_000
     """Optimiser steps of stage 2."""
     batch_size: int = 16
-    """Scenes per optimiser step, over all processes."""
     learning_rate: float = 1e-3
     """Initial learning rate of stage 1."""
     learning_rate_two: float = 1e-4
     """Initial learning rate of stage 2."""
     optimiser: Literal["adam", "adamw", "sgd"] = "sgd"
-    """What steps."""
     momentum: float = 0.9
-    """Of sgd."""
     weight_decay: float = 5e-4
     """Added to the gradient."""
 
@@ -118,11 +110,6 @@ class CoarseToFine(ClassMaps):
         self.matcher = Matcher(visual + audio, config.matcher_hidden)
         self.seen_classes = ClassVectors(visual, classes, config.hidden, config.dimension)
         self.heard_classes = ClassVectors(audio, classes, config.hidden, config.dimension)
-
-    def requires_projections(self, trained: bool) -> None:
-        """Whether what makes class vectors trains; nothing in stage 1 does it."""
-        for vectors in (self.seen_classes, self.heard_classes):
-            vectors.project.requires_grad_(trained)
 
     def embed(self, spectrogram: Tensor) -> Tensor:
         """Encode spectrograms (B, 1, F, T) into maps of sound, shape (B, C', f, t)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from soundwhere.data.training_scenes import Needs
 from soundwhere.methods.classes import several_hot, with_classes
 from soundwhere.methods.coarse_to_fine.model import CoarseToFine, CoarseToFineConfig
-from soundwhere.methods.single_stage import Objective, SingleStage
+from soundwhere.methods.single_stage import Objective, SingleStage, SingleStageMethod
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,19 +45,13 @@ class CoarseToFineStage(SingleStage):
     def objective(self, network: Network) -> Objective:
         """What is minimised."""
         assert isinstance(network, CoarseToFine)
-        network.requires_projections(self.name == "two")
+        for vectors in (network.seen_classes, network.heard_classes):
+            vectors.project.requires_grad_(self.name == "two")
         return Objective(network, self.loss)
 
 
-class CoarseToFineMethod:
+class CoarseToFineMethod(SingleStageMethod[CoarseToFineConfig]):
     """See `Method`."""
-
-    config = CoarseToFineConfig
-    named = {CoarseToFineConfig().name: CoarseToFineConfig()}  # noqa: RUF012 - never changed
-
-    def build(self, config: CoarseToFineConfig) -> CoarseToFine:
-        """A network with random weights."""
-        return CoarseToFine(config)
 
     def stages(self, config: CoarseToFineConfig) -> tuple[SingleStage, ...]:
         """Coarse, then fine."""
@@ -73,4 +67,4 @@ class CoarseToFineMethod:
         return with_classes(config)
 
 
-METHOD = CoarseToFineMethod()
+METHOD = CoarseToFineMethod(CoarseToFineConfig, CoarseToFine, fine)

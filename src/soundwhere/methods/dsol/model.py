@@ -28,13 +28,9 @@ class DSOLConfig(TwoEncodersConfig):
     """The defaults are as published, for a set whose epoch has 500 steps: 15 epochs of stage 1 and 5 of stage 2."""
 
     family: Literal["dsol"] = "dsol"
-    """Method that the configuration belongs to."""
     name: str = "dsol"
-    """Name the configuration is known by."""
     fine_grid: bool = True
-    """A 14 x 14 grid instead of 7 x 7 for a frame of 224; ResNet-18 hears finer, too."""
     spectrogram: str = "dsol"
-    """Preset or published front end."""
     augment: str = "crop-flip-colour"
     """How pictures are changed at random in stage 1; those whose features are cached stay as they are."""
     dimension: int = 128
@@ -54,7 +50,6 @@ class DSOLConfig(TwoEncodersConfig):
     steps: int = 2_500
     """Optimiser steps of stage 2."""
     batch_size: int = 32
-    """Scenes per optimiser step, over all processes."""
     weight_decay: float = 1e-4
     """Added to the gradient."""
     classifier_rate: float = 10.0

@@ -20,7 +20,7 @@ from soundwhere.losses.pairs import with_strangers
 from soundwhere.methods.dsol.clustering import cluster_means, clusters_of_classes, k_means, nearest
 from soundwhere.methods.dsol.model import DSOL, DSOLConfig
 from soundwhere.methods.dsol.objects import category_loss, location_loss, object_features
-from soundwhere.methods.single_stage import Objective, SingleStage
+from soundwhere.methods.single_stage import Objective, SingleStage, SingleStageMethod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,15 +188,8 @@ def every_clip(network: DSOL, config: Config, needs: Needs, progress: Progress) 
         progress(min(start + size, len(draws)), len(draws))
 
 
-class DSOLMethod:
+class DSOLMethod(SingleStageMethod[DSOLConfig]):
     """See `Method`."""
-
-    config = DSOLConfig
-    named = {DSOLConfig().name: DSOLConfig()}  # noqa: RUF012 - never changed
-
-    def build(self, config: DSOLConfig) -> DSOL:
-        """A network with random weights."""
-        return DSOL(config)
 
     def stages(self, config: DSOLConfig) -> tuple[SingleStage, ...]:
         """Localising and, from the second round on, classifying in turn; then telling apart."""
@@ -219,4 +212,4 @@ class DSOLMethod:
         return replace(config, method=replace(method, classes=names))
 
 
-METHOD = DSOLMethod()
+METHOD = DSOLMethod(DSOLConfig, DSOL, telling_apart)

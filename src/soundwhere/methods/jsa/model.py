@@ -37,23 +37,14 @@ class JSAConfig(TwoEncodersConfig):
     """The defaults are as published: 50 epochs of 144,000 clips."""
 
     family: Literal["jsa"] = "jsa"
-    """Method that the configuration belongs to."""
     name: str = "jsa"
-    """Name the configuration is known by."""
     spectrogram: str = "jsa"
-    """Preset or published front end."""
     augment: str = "strong"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     blank: int = 1
-    """Bands, and as many spans of time, that are blanked in each spectrogram trained on (SpecAugment)."""
     steps: int = 28_125
-    """Optimiser steps."""
     batch_size: int = 256
-    """Scenes per optimiser step, over all processes."""
     learning_rate: float = 5e-5
-    """Initial learning rate."""
     optimiser: Literal["adam", "adamw", "sgd"] = "adamw"
-    """What steps."""
     weight_decay: float = 0.01
     """Taken from the weights."""
     iterations: int = 5

@@ -40,15 +40,10 @@ class NoPriorConfig(TwoEncodersConfig):
     """The defaults are as published: 100 epochs."""
 
     family: Literal["noprior"] = "noprior"
-    """Method that the configuration belongs to."""
     name: str = "noprior"
-    """Name the configuration is known by."""
     freeze_visual: bool = True
-    """Keep the visual encoder as it is: no gradients, BatchNorm statistics that do not move."""
     augment: str = "crop"
-    """How pictures are changed at random while training; those whose features are cached stay as they are."""
     batch_size: int = 128
-    """Scenes per optimiser step, over all processes."""
     flow: Literal["still", "none"] = "still"
     """What stands for optical flow: the same flow everywhere, which makes its attention even, or no attention."""
     mixing: Literal["spectrograms", "waveforms"] = "spectrograms"
@@ -153,8 +148,7 @@ class NoPrior(SeveralMaps):
 
     def attend(self, seen: Tensor) -> Tensor:
         """Unit cells v, shape (B, C, h, w)."""
-        attended: Tensor = F.normalize(seen, dim=1) if self.attention is None else self.attention(seen)
-        return attended
+        return F.normalize(seen, dim=1) if self.attention is None else self.attention(seen)
 
     def every_object(self, seen: Tensor, heard: Tensor) -> list[Objects]:
         """All objects that sound, of each scene, however many there are.

@@ -22,9 +22,7 @@ class SCAVConfig(MethodConfig):
     """The defaults are `scav-r18`, the paper's model."""
 
     family: Literal["scav"] = "scav"
-    """Method that the configuration belongs to."""
     name: str = "scav-r18"
-    """Name the configuration is known by."""
 
     # The architecture
     visual: str = "resnet18"

@@ -30,9 +30,11 @@ class SCAVMethod:
 
     def stages(self, config: SCAVConfig) -> tuple[Stage, ...]:
         """Stage 1 and stage 2, one of them, or both at once."""
-        from soundwhere.methods.scav.stages import make_stages
+        from soundwhere.methods.scav.stages import SCAVStage
 
-        return make_stages(config)
+        if config.stage == "both":
+            return SCAVStage("one", config), SCAVStage("two", config)
+        return (SCAVStage(config.stage, config),)
 
     def check(self, config: Config) -> Config:
         """The configuration with what follows from it, or an error where it contradicts itself."""

@@ -32,8 +32,8 @@ class Steps(NamedTuple):
     prior: Tensor
 
 
-def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Tensor:
-    """The dominant source's map by Algorithm 1: is a cell nearer to the peak or to the background?
+def dominant_steps(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Steps:
+    """The dominant source's map by Algorithm 1, step by step: is a cell nearer to the peak or to the background?
 
     Degenerate maps are defined: where the background weights N x S beside the peak sum to about 0 (a map at or below 0,
     far above the threshold, or with a single peak) the background is the plain mean of all cells, and a constant map
@@ -43,15 +43,7 @@ def dominant_map(similarity: Tensor, features: Tensor, thresholds: Thresholds) -
         similarity: S, shape (B, h, w).
         features: V', shape (B, D, h, w).
         thresholds: The positive threshold and temperature make the background mask N.
-
-    Returns:
-        M_dom, shape (B, h, w), in [0, 1].
     """
-    return dominant_steps(similarity, features, thresholds).prior
-
-
-def dominant_steps(similarity: Tensor, features: Tensor, thresholds: Thresholds) -> Steps:
-    """Every step of `dominant_map`."""
     cells = features.flatten(2)  # (B, D, hw)
     scores = similarity.flatten(1)  # (B, hw)
 

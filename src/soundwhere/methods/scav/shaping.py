@@ -31,7 +31,8 @@ def shaped(presence: Tensor, features: Tensor, strength: Tensor, similarity: Ten
     Returns:
         Shape (B, K, h, w), in [0, 1].
     """
-    whole = _average(shared(presence, features))
+    # the mean over each cell and its eight neighbours; the edge repeats
+    whole = F.avg_pool2d(F.pad(shared(presence, features), (1, 1, 1, 1), mode="replicate"), kernel_size=3, stride=1)
     return whole * strength.clamp(0, 1) * evidence(whole, similarity)
 
 
@@ -53,7 +54,7 @@ def evidence(maps: Tensor, similarity: Tensor) -> Tensor:
         Shape (B, K, h, w), in (0, 1], 1 where it fits best.
     """
     claims = maps / maps.sum(1, keepdim=True).clamp_min(1e-6)
-    heard = _maximum(similarity[:, None] * claims, _EARSHOT)
+    heard = F.max_pool2d(similarity[:, None] * claims, _EARSHOT, stride=1, padding=_EARSHOT // 2)
     return (_EVIDENCE * (heard - heard.amax((-2, -1), keepdim=True))).exp()
 
 
@@ -69,13 +70,3 @@ def heard_under(maps: Tensor, similarity: Tensor) -> Tensor:
     """
     lit = maps >= maps.amax((-2, -1), keepdim=True) / 2
     return (similarity[:, None] * lit).flatten(2).amax(2).clamp(0, 1)
-
-
-def _average(maps: Tensor) -> Tensor:
-    """Mean over each cell and its eight neighbours; the edge repeats."""
-    return F.avg_pool2d(F.pad(maps, (1, 1, 1, 1), mode="replicate"), kernel_size=3, stride=1)
-
-
-def _maximum(maps: Tensor, size: int) -> Tensor:
-    """The maximum over a square of `size` cells around each."""
-    return F.max_pool2d(maps, size, stride=1, padding=size // 2)

@@ -31,12 +31,6 @@ if TYPE_CHECKING:
 StageName = Literal["one", "two", "joint"]
 
 
-def make_stages(config: SCAVConfig) -> tuple[SCAVStage, ...]:
-    """The stages of a run, in order."""
-    names: tuple[StageName, ...] = ("one", "two") if config.stage == "both" else (config.stage,)
-    return tuple(SCAVStage(name, config) for name in names)
-
-
 @dataclass(frozen=True)
 class SCAVStage:
     """One stage; see `Stage`."""

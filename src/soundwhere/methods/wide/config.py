@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from soundwhere.config import MethodConfig, require
+from soundwhere.config import MethodConfig, require, require_least, require_positive, share_out
 
 
 @dataclass(frozen=True)
@@ -13,15 +13,18 @@ class WideConfig(MethodConfig):
     """The defaults are `scav-wide`, but for `others`: files of before have none."""
 
     family: Literal["scav-wide"] = "scav-wide"
-    """Method that the configuration belongs to."""
     name: str = "scav-wide"
-    """Name the configuration is known by."""
 
     # The architecture
     visual_weights: str = "imagenet"
     """Weights of the visual encoder, a frozen MobileNetV2: `imagenet`, a file, or `none`."""
+    audio: str = "yamnet"
+    """Audio encoder: yamnet, or any that other methods hear with, such as mobilenet_v2."""
     audio_weights: str = "yamnet"
-    """Weights the audio encoder, YAMNet, starts from: `yamnet` (AudioSet), a file, or `none`."""
+    """Weights the audio encoder starts from: `yamnet` (AudioSet), for other encoders `imagenet`, or `visual`, those of
+    the visual encoder; a file, or `none`."""
+    spectrogram: Literal["yamnet", "paper", "peers", "mel"] = "yamnet"
+    """What the audio encoder hears: `yamnet`, its own front end, or for other encoders a preset."""
     hearing: Literal["cells", "mean"] = "cells"
     """Compare the picture with every moment and band of the sound, or with its mean."""
     softness: float = 0.05
@@ -45,7 +48,7 @@ class WideConfig(MethodConfig):
     blank: int = 2
     """Bands, and as many spans of time, that are blanked in each spectrogram trained on (SpecAugment)."""
     frozen_layers: int = 3
-    """First layers of the audio encoder that stay as they were."""
+    """First layers of YAMNet that stay as they were."""
 
     # For how long
     stage: Literal["one", "two", "both"] = "both"
@@ -84,14 +87,15 @@ class WideConfig(MethodConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("strong_cells", "most_sounds", "steps_one", "steps_two"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        require(self.others >= 0, "others", self.others, "0 or more")
+        require_least(1, self, "strong_cells", "most_sounds", "steps_one", "steps_two")
+        require_least(0, self, "others")
         require(self.most_sounds <= 3, "most_sounds", self.most_sounds, "3 or less")
         for name in ("batch_size", "batch_size_two"):
             require(getattr(self, name) >= 2, name, getattr(self, name), "2 or more: sounds are told apart in a batch")
-        for name in ("softness", "window_s", "learning_rate", "learning_rate_two", "head_rate"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+        own = self.audio == "yamnet"
+        require((self.spectrogram == "yamnet") == own, "spectrogram", self.spectrogram, f"one that {self.audio} hears")
+        require(own or not self.frozen_layers, "frozen_layers", self.frozen_layers, f"0 with {self.audio}")
+        require_positive(self, "softness", "window_s", "learning_rate", "learning_rate_two", "head_rate")
 
     @property
     def counts(self) -> bool:
@@ -101,6 +105,12 @@ class WideConfig(MethodConfig):
     def trained_like(self, other: MethodConfig) -> WideConfig:
         """See `MethodConfig`; a network that is trained again gets its second stage back."""
         return replace(super().trained_like(other), explain=True)
+
+    def lasting(self, steps: int) -> Self:
+        """See `MethodConfig`."""
+        one, two = {"steps_one": (self.steps_one, 1)}, {"steps_two": (self.steps_two, 1)}
+        shares: dict[str, Any] = share_out(steps, {"one": one, "two": two}.get(self.stage, {**one, **two}))
+        return replace(self, **shares)
 
 
 NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256)}

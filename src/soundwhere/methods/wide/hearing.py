@@ -9,29 +9,32 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from soundwhere.models.encoders import build_audio
 from soundwhere.models.encoders.yamnet import YAMNet
 
 _MOMENTUM: Final = 0.01  # of the running mean of embeddings
 
 
 class Ear(nn.Module):
-    """YAMNet and a head into the space of visual features: one embedding for each cell of time and frequency.
+    """An encoder and a head into the space of visual features: one embedding for each cell of time and frequency.
 
-    A ReLU ends the head, because visual features are not negative. What all sounds have in common is taken off once it
-    is trained: a picture that fits any sound a little is no better an answer for that.
+    An encoder as wide as that space needs no head. A ReLU comes last, as visual features are not negative. What all
+    sounds have in common is taken off once it is trained: a picture that fits any sound a little is no better an answer
+    for that.
     """
 
     common: Tensor
 
-    def __init__(self, channels: int, hearing: Literal["cells", "mean"]) -> None:
+    def __init__(self, encoder: str, channels: int, hearing: Literal["cells", "mean"]) -> None:
         super().__init__()
-        self.encoder = YAMNet()
-        self.head = nn.Linear(YAMNet.channels, channels)
+        self.encoder = YAMNet() if encoder == "yamnet" else build_audio(encoder)
+        width = self.encoder.channels
+        self.head = nn.Identity() if width == channels else nn.Linear(width, channels)
         self.hearing = hearing
         self.register_buffer("common", torch.zeros(channels))
 
     def forward(self, spectrogram: Tensor) -> Tensor:
-        """Log-mel spectrograms (B, 1, 64, T) to embeddings (B, N, C); N is 1 if only the mean is heard.
+        """Spectrograms (B, 1, F, T) to embeddings (B, N, C); N is 1 if only the mean is heard.
 
         In training mode they have unit length, and their running mean is kept as what they have in common.
         """

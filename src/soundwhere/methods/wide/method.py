@@ -30,9 +30,11 @@ class WideMethod:
 
     def stages(self, config: WideConfig) -> tuple[Stage, ...]:
         """Stage 1 and stage 2, or one of them."""
-        from soundwhere.methods.wide.stages import make_stages
+        from soundwhere.methods.wide.stages import WideStage
 
-        return make_stages(config)
+        if config.stage == "both":
+            return WideStage("one", config), WideStage("two", config)
+        return (WideStage(config.stage, config),)
 
     def check(self, config: Config) -> Config:
         """The configuration with what follows from it, or an error where it contradicts itself."""

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from soundwhere.constants import SOURCES
 from soundwhere.data.features import Eye
 from soundwhere.media.log_mel import log_mel
+from soundwhere.media.spectrogram import log_spectrogram
 from soundwhere.methods.method import Control, Network, check_frame
 from soundwhere.methods.scav.peeling import peel
 from soundwhere.methods.wide.config import WideConfig
@@ -63,7 +64,7 @@ class WideSCAV(Network):
         super().__init__(config)
         self.visual = freeze(MobileNetV2Levels())
         check_frame(config, self.stride_px)
-        self.ear = Ear(_VISUAL, config.hearing)
+        self.ear = Ear(config.audio, _VISUAL, config.hearing)
         self.log_contrast = nn.Parameter(torch.tensor(math.log(_CONTRAST)))
         self.log_presence = nn.Parameter(torch.tensor(math.log(_PRESENCE)))
         self.bias = nn.Parameter(torch.tensor(_BIAS))
@@ -88,9 +89,11 @@ class WideSCAV(Network):
     def load_pretrained(self, download: bool) -> None:
         """Load the weights that both encoders start from."""
         load_weights(self.visual, "mobilenet_v2", self.config.visual_weights, download=download)
-        if self.config.audio_weights != "none":
-            own = None if self.config.audio_weights == "yamnet" else Path(self.config.audio_weights)
-            load_yamnet(self.ear.encoder, own)
+        heard = self.config.visual_weights if self.config.audio_weights == "visual" else self.config.audio_weights
+        if self.config.audio != "yamnet":
+            load_weights(self.ear.encoder, self.config.audio, heard, download=download)
+        elif heard != "none":
+            load_yamnet(self.ear.encoder, None if heard == "yamnet" else Path(heard))
 
     def start_from(self, other: Network) -> None:
         """Begin from all of another's stage 1, and from its stage 2 where both have one alike."""
@@ -114,8 +117,8 @@ class WideSCAV(Network):
         return SOURCES if self.config.explain else 1
 
     def spectrogram(self, sound: Tensor) -> Tensor:
-        """Turn waveforms (B, N) into YAMNet's log-mel spectrograms (B, 1, 64, T)."""
-        return log_mel(sound)
+        """Turn waveforms (B, N) into spectrograms (B, 1, F, T)."""
+        return log_mel(sound) if self.config.audio == "yamnet" else log_spectrogram(sound, self.config.spectrogram)
 
     def embed(self, spectrogram: Tensor) -> Tensor:
         """One embedding for each moment and band, shape (B, N, 1280)."""
@@ -199,7 +202,7 @@ class WideSCAV(Network):
     @property
     def front_end(self) -> str:
         """See `Network`."""
-        return "yamnet"
+        return self.config.spectrogram
 
     # Answers of its first stage
 

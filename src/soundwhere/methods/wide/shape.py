@@ -76,15 +76,11 @@ class CoarseEye(Eye):
         return super().encode(images)[:, : MobileNetV2.channels]
 
 
-def coarse_strength(images: Tensor, eye: Eye) -> Tensor:
-    """Feature strength of V, shape (B, 1, H/16, W/16); see `feature_strength`."""
-    return feature_strength(images, CoarseEye(eye.architecture, eye.encoder, eye.stride_px))
-
-
 @torch.no_grad()
 def outlined_strength(images: Tensor, eye: Eye) -> Tensor:
     """Feature strength with the edges of the picture, as soft masks, shape (B, 1, H/8, W/8), in [0, 1]."""
-    sharp = sharpen(coarse_strength(images, eye), colours(images).cpu())
+    strength = feature_strength(images, CoarseEye(eye.architecture, eye.encoder, eye.stride_px))
+    sharp = sharpen(strength, colours(images).cpu())
     return soft_half(normalise_range(F.avg_pool2d(sharp, CELL_PX)))
 
 

@@ -41,12 +41,6 @@ _COUNTS: Final = (2, 1, 1, 0, 0)  # how many things sound in each way that stage
 _WEIGHTS: Final = (0.6, 0.1, 0.1, 0.12, 0.08)  # of these; two counts most: a quiet second sound is easily missed
 
 
-def make_stages(config: WideConfig) -> tuple[WideStage, ...]:
-    """The stages of a run, in order."""
-    names: tuple[StageName, ...] = ("one", "two") if config.stage == "both" else (config.stage,)
-    return tuple(WideStage(name, config) for name in names)
-
-
 @dataclass(frozen=True)
 class WideStage:
     """One stage; see `Stage`."""

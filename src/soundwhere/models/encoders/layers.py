@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
 
-Norm = type[nn.BatchNorm2d]
-
 
 def convolution(
     in_channels: int,
@@ -16,7 +14,6 @@ def convolution(
     kernel: tuple[int, int],
     stride: tuple[int, int] = (1, 1),
     groups: int = 1,
-    norm: Norm = SynchronisedBatchNorm2d,
     activation: type[nn.ReLU] | type[nn.ReLU6] = nn.ReLU,
 ) -> nn.Sequential:
     """Convolution, normalisation and activation.
@@ -26,7 +23,7 @@ def convolution(
     """
     padding = ((kernel[0] - 1) // 2, (kernel[1] - 1) // 2)
     layer = nn.Conv2d(in_channels, channels, kernel, stride, padding, groups=groups, bias=False)
-    return nn.Sequential(layer, norm(channels), activation(inplace=True))
+    return nn.Sequential(layer, SynchronisedBatchNorm2d(channels), activation(inplace=True))
 
 
 def start_from_noise(encoder: nn.Module) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from soundwhere.models.encoders.layers import Norm, channels_last, convolution, start_from_noise
+from soundwhere.models.encoders.layers import channels_last, convolution, start_from_noise
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
 
 # expansion, channels, blocks, stride of the first block (Sandler et al., 2018, table 2)
@@ -19,14 +19,14 @@ _convolution = partial(convolution, activation=nn.ReLU6)
 class InvertedResidual(nn.Module):
     """Expand, filter each channel by itself, and project back, with a shortcut where the shape stays."""
 
-    def __init__(self, in_channels: int, channels: int, stride: int, expansion: int, norm: Norm) -> None:
+    def __init__(self, in_channels: int, channels: int, stride: int, expansion: int) -> None:
         super().__init__()
         hidden = expansion * in_channels
         self.conv = nn.Sequential(
-            *([_convolution(in_channels, hidden, (1, 1), norm=norm)] if expansion > 1 else []),
-            _convolution(hidden, hidden, (3, 3), (stride, stride), groups=hidden, norm=norm),
+            *([_convolution(in_channels, hidden, (1, 1))] if expansion > 1 else []),
+            _convolution(hidden, hidden, (3, 3), (stride, stride), groups=hidden),
             nn.Conv2d(hidden, channels, 1, bias=False),
-            norm(channels),
+            SynchronisedBatchNorm2d(channels),
         )
         self.has_shortcut = stride == 1 and in_channels == channels
 
@@ -42,21 +42,20 @@ class MobileNetV2(nn.Module):
     Args:
         in_channels: 3 for pictures, 1 for spectrograms.
         fine: Leave out the last halving and spread the filters behind it instead: four times the cells, same weights.
-        norm: Class of the normalisation layers.
     """
 
     channels = 1280
     classifier_names: ClassVar[frozenset[str]] = frozenset({"classifier.1.weight", "classifier.1.bias"})
 
-    def __init__(self, in_channels: int = 3, fine: bool = False, norm: Norm = SynchronisedBatchNorm2d) -> None:
+    def __init__(self, in_channels: int = 3, fine: bool = False) -> None:
         super().__init__()
-        layers: list[nn.Module] = [_convolution(in_channels, 32, (3, 3), (2, 2), norm=norm)]
+        layers: list[nn.Module] = [_convolution(in_channels, 32, (3, 3), (2, 2))]
         width = 32
         for expansion, channels, blocks, stride in _STAGES:
             for index in range(blocks):
-                layers.append(InvertedResidual(width, channels, stride if index == 0 else 1, expansion, norm))
+                layers.append(InvertedResidual(width, channels, stride if index == 0 else 1, expansion))
                 width = channels
-        layers.append(_convolution(width, self.channels, (1, 1), norm=norm))
+        layers.append(_convolution(width, self.channels, (1, 1)))
         self.features = nn.Sequential(*layers)
         self.stride = 16 if fine else 32
         if fine:

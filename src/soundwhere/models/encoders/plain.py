@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from soundwhere.models.encoders.layers import Norm, channels_last, start_from_noise
+from soundwhere.models.encoders.layers import channels_last, start_from_noise
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
 
 _WIDTHS = (64, 128, 256, 512)
@@ -16,20 +16,19 @@ class PlainNet(nn.Module):
 
     Args:
         in_channels: 3 for pictures, 1 for spectrograms.
-        norm: Class of the normalisation layers.
     """
 
     channels = 512
     stride = 16
 
-    def __init__(self, in_channels: int = 3, norm: Norm = SynchronisedBatchNorm2d) -> None:
+    def __init__(self, in_channels: int = 3) -> None:
         super().__init__()
         width = in_channels
         for number, channels in enumerate(_WIDTHS, 1):
             for place in (1, 2):
                 stride = 2 if (number, place) == (1, 1) else 1
                 setattr(self, f"conv{number}_{place}", nn.Conv2d(width, channels, 3, stride, padding=1))
-                setattr(self, f"bn{number}_{place}", norm(channels))
+                setattr(self, f"bn{number}_{place}", SynchronisedBatchNorm2d(channels))
                 width = channels
         start_from_noise(self)
 

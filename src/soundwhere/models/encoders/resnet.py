@@ -7,22 +7,23 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from soundwhere.models.encoders.layers import Norm, channels_last, start_from_noise
+from soundwhere.models.encoders.layers import channels_last, start_from_noise
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
 
 
 class BasicBlock(nn.Module):
     """Two 3 x 3 convolutions and a shortcut, projected where the shape changes."""
 
-    def __init__(self, in_channels: int, channels: int, stride: int = 1, norm: Norm = SynchronisedBatchNorm2d) -> None:
+    def __init__(self, in_channels: int, channels: int, stride: int = 1) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(in_channels, channels, 3, stride, padding=1, bias=False)
-        self.bn1 = norm(channels)
+        self.bn1 = SynchronisedBatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.bn2 = norm(channels)
+        self.bn2 = SynchronisedBatchNorm2d(channels)
         self.downsample: nn.Module | None = None
         if stride != 1 or in_channels != channels:
-            self.downsample = nn.Sequential(nn.Conv2d(in_channels, channels, 1, stride, bias=False), norm(channels))
+            projection = nn.Conv2d(in_channels, channels, 1, stride, bias=False)
+            self.downsample = nn.Sequential(projection, SynchronisedBatchNorm2d(channels))
 
     def forward(self, features: Tensor) -> Tensor:
         """Features (B, C, H, W) to non-negative features (B, channels, H/stride, W/stride)."""
@@ -37,21 +38,20 @@ class ResNet18(nn.Module):
     Args:
         in_channels: Channels of the input.
         fine: Leave out the last halving: four times the cells, same weights.
-        norm: Class of the normalisation layers.
     """
 
     channels = 512
     classifier_names: ClassVar[frozenset[str]] = frozenset({"fc.weight", "fc.bias"})
 
-    def __init__(self, in_channels: int = 3, fine: bool = False, norm: Norm = SynchronisedBatchNorm2d) -> None:
+    def __init__(self, in_channels: int = 3, fine: bool = False) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False)
-        self.bn1 = norm(64)
+        self.bn1 = SynchronisedBatchNorm2d(64)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
-        self.layer1 = nn.Sequential(BasicBlock(64, 64, 1, norm), BasicBlock(64, 64, 1, norm))
-        self.layer2 = nn.Sequential(BasicBlock(64, 128, 2, norm), BasicBlock(128, 128, 1, norm))
-        self.layer3 = nn.Sequential(BasicBlock(128, 256, 2, norm), BasicBlock(256, 256, 1, norm))
-        self.layer4 = nn.Sequential(BasicBlock(256, 512, 1 if fine else 2, norm), BasicBlock(512, 512, 1, norm))
+        self.layer1 = nn.Sequential(BasicBlock(64, 64), BasicBlock(64, 64))
+        self.layer2 = nn.Sequential(BasicBlock(64, 128, 2), BasicBlock(128, 128))
+        self.layer3 = nn.Sequential(BasicBlock(128, 256, 2), BasicBlock(256, 256))
+        self.layer4 = nn.Sequential(BasicBlock(256, 512, 1 if fine else 2), BasicBlock(512, 512))
         self.stride = 16 if fine else 32
         start_from_noise(self)
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from soundwhere.errors import CheckpointError
-from soundwhere.files import atomic_path
+from soundwhere.files import write_bytes
 
 if TYPE_CHECKING:
     from torch import nn
@@ -81,23 +81,25 @@ def find_imagenet(architecture: str, *, download: bool = False) -> Path:
     if architecture not in IMAGENET:
         raise CheckpointError(
             f"There are no ImageNet weights for {architecture!r}, only for {', '.join(IMAGENET)}.",
-            "Set its weights to none, or to the path of a weight file.",
+            "Set its weights (--visual-weights, --audio-weights) to none, or to the path of a weight file.",
         )
-    pretrained = IMAGENET[architecture]
-    cache = Path(torch.hub.get_dir()) / "checkpoints"
-    folders = [cache]
-    if os.environ.get(WEIGHTS_FOLDER_VARIABLE):
-        folders.append(Path(os.environ[WEIGHTS_FOLDER_VARIABLE]))
+    pretrained, folders = IMAGENET[architecture], weight_folders()
     for folder in folders:
         if (folder / pretrained.file_name).is_file():
             return folder / pretrained.file_name
     if download:
-        return _download(pretrained, cache)
+        return _download(pretrained, folders[0])
     raise CheckpointError(
         f"{pretrained.file_name} is not in {' or '.join(map(str, folders))}.",
-        f"Give --download, or download {pretrained.url} into {cache} or into a folder that the environment variable "
-        f"{WEIGHTS_FOLDER_VARIABLE} names.",
+        f"Give --download, or download {pretrained.url} into {folders[0]} or into a folder that the environment "
+        f"variable {WEIGHTS_FOLDER_VARIABLE} names.",
     )
+
+
+def weight_folders() -> list[Path]:
+    """Where published weights are looked for: torch hub's cache, then the folder `SOUNDWHERE_WEIGHTS` names."""
+    named = os.environ.get(WEIGHTS_FOLDER_VARIABLE)
+    return [Path(torch.hub.get_dir()) / "checkpoints", *([Path(named)] if named else [])]
 
 
 def _built_in(architecture: str) -> tuple[dict[str, Tensor], Path]:
@@ -177,8 +179,7 @@ def _download(pretrained: Pretrained, folder: Path) -> Path:
             f"Try again, or fetch it on another machine and put it into {folder}.",
         ) from error
     _check(content, pretrained, pretrained.url)
-    with atomic_path(folder / pretrained.file_name) as temporary:
-        temporary.write_bytes(content)
+    write_bytes(folder / pretrained.file_name, content)
     return folder / pretrained.file_name
 
 

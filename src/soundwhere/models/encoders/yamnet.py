@@ -6,9 +6,7 @@ Its BatchNorm layers are folded into weights and biases, so that nothing depends
 from __future__ import annotations
 
 import hashlib
-import os
-from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +14,10 @@ from torch.nn import functional as F
 
 from soundwhere.errors import CheckpointError
 from soundwhere.models.encoders.layers import channels_last, start_from_noise
-from soundwhere.models.encoders.weights import WEIGHTS_FOLDER_VARIABLE, fill, read_weights
+from soundwhere.models.encoders.weights import WEIGHTS_FOLDER_VARIABLE, fill, read_weights, weight_folders
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE_NAME: Final = "yamnet.safetensors"
 SHA256: Final = "961e10c6e3274cf17c4dd5bccb1c142a337f92d1600ac968adb8b9571e5206de"
@@ -122,9 +123,7 @@ def load_yamnet(encoder: YAMNet, path: Path | None = None) -> None:
 
 def find_yamnet() -> Path:
     """Where the published weights are: torch hub's cache, else the folder `SOUNDWHERE_WEIGHTS` names."""
-    folders = [Path(torch.hub.get_dir()) / "checkpoints"]
-    if os.environ.get(WEIGHTS_FOLDER_VARIABLE):
-        folders.append(Path(os.environ[WEIGHTS_FOLDER_VARIABLE]))
+    folders = weight_folders()
     for folder in folders:
         if (folder / FILE_NAME).is_file():
             return folder / FILE_NAME
