@@ -58,6 +58,16 @@ VOICES: Final[Mapping[str, Voice]] = {
     "guiro": Voice(0, (73, 74), drum=True),
     "maracas": Voice(0, (70,), drum=True),
     "tambourine": Voice(0, (54,), drum=True),
+    # heard as recordings in wide-duet; for `revoicing`
+    "banjo": _melodic(105, 50),
+    "clarinet": _melodic(71, 55),
+    "flute": _melodic(73, 65),
+    "guitar": _melodic(24, 45),
+    "harp": _melodic(46, 48, octaves=3),
+    "piano": _melodic(0, 43, octaves=3),
+    "saxophone": _melodic(65, 53),
+    "trombone": _melodic(57, 41),
+    "drums": Voice(0, (36, 38, 42, 46, 45, 49), drum=True),
 }
 _STRETCH_S = 8  # 5 s of a phrase and what still rings
 _TICKS_PER_S = 960  # 480 a quarter at 120 a minute
@@ -65,11 +75,15 @@ _DRUMS = 9
 _TIMEOUT_S = 1_800
 
 
+class _Silent(DataError):
+    """A soundfont lacks a voice."""
+
+
 class Soundfont:
     """A soundfont and the program that plays it.
 
     Args:
-        path: The .sf2 file, or a folder that holds one.
+        path: The .sf2 (or .sf3) file, or a folder that holds one.
 
     Raises:
         ConfigError: There is none, or no fluidsynth.
@@ -95,6 +109,18 @@ class Soundfont:
             )
         self._program = program
 
+    @property
+    def name(self) -> str:
+        """What it is called, in letters and digits."""
+        return "".join(filter(str.isalnum, self.font.stem)).lower()
+
+    def plays(self, kind: str) -> bool:
+        """Whether anything is heard where a class is played."""
+        try:
+            return next(self.phrases(kind, ["a try"], [100])) is not None
+        except _Silent:
+            return False
+
     def phrases(self, kind: str, names: Sequence[str], tempi: Sequence[int]) -> Iterator[Waveform]:
         """Play the phrases of a class.
 
@@ -119,7 +145,7 @@ class Soundfont:
                 start_s = float(number * _STRETCH_S)
                 waveform = read_audio(rendered, start_s, start_s + 5.0)
                 if not np.abs(waveform).max(initial=0.0) > 1e-4:
-                    raise DataError(f"{self.font} is silent where {kind} is played.", "Give FluidR3_GM.sf2.")
+                    raise _Silent(f"{self.font} is silent where {kind} is played.", "Give FluidR3_GM.sf2.")
                 yield np.pad(waveform, (0, max(0, SOUND_SAMPLES - len(waveform))))
 
     def _play(self, midi: Path, rendered: Path) -> None:
