@@ -101,6 +101,7 @@ HOW: dict[str, Run | Elsewhere | Not] = {
     "soundwhere annotate masks/ --segmenter": Elsewhere("tests/annotate/test_segmenters.py"),
     "soundwhere annotate": Elsewhere("tests/annotate/test_browser.py"),
     "soundwhere benchmark build": Elsewhere("tests/data/rebuilding/test_build.py"),
+    "soundwhere benchmark revoice": Elsewhere("tests/data/rebuilding/test_revoicing.py"),
     "soundwhere benchmark init masks/": Run("", (("--licence LICENCE.txt", ""),)),
     "soundwhere benchmark propose-score": Elsewhere("tests/annotate/test_proposals.py"),
     "soundwhere benchmark": Run(),

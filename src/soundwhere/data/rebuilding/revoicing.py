@@ -104,7 +104,7 @@ def revoice(data: Path, fonts: Sequence[Path], out: Path, tick: Tick = lambda do
     changed = _change_clips(tables["clips"], clips, player)
     left = {name: _change_scenes(rows, name.split("_")[1], player) for name, rows in scenes.items()}
     with atomic_folder(out) as folder:
-        shutil.copytree(data, folder, dirs_exist_ok=True)
+        _copy(data, folder)
         _play(player.phrases, folder, tick)
         sounds = [*tables["audios"], *(each.row(folder / "audios.csv") for each in player.phrases)]
         write_csv(folder / "audios.csv", [COLUMNS["audios"], *(row.values.values() for row in sounds)])
@@ -117,6 +117,13 @@ def revoice(data: Path, fonts: Sequence[Path], out: Path, tick: Tick = lambda do
         (changed, sum(row["split"] == "train" for row in tables["clips"])),
         {name: (len(left[name]), len(rows)) for name, rows in scenes.items()},
     )
+
+
+def _copy(data: Path, folder: Path) -> None:
+    """Copy a set into a folder that may be written to, be the set's own read-only."""
+    shutil.copytree(data, folder, dirs_exist_ok=True)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(path.stat().st_mode | (0o700 if path.is_dir() else 0o600))
 
 
 def _playing(kinds: Iterable[str], fonts: Sequence[Path]) -> dict[str, list[Soundfont]]:
