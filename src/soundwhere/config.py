@@ -198,10 +198,13 @@ class TrainConfig:
     """Steps between lines of metrics.jsonl."""
     keep_every: int = 0
     """Steps between copies of the weights that stay, in `steps/`, to look at how training went; 0 keeps none."""
+    average: int = 0
+    """A stage ends with the mean of its last so many copies, where it has them: steadier than the last one alone."""
 
     def __post_init__(self) -> None:
         require_least(1, self, "log_every")
-        require_least(0, self, "seed", "checkpoint_every_s", "keep_every")
+        require_least(0, self, "seed", "checkpoint_every_s", "keep_every", "average")
+        require(not self.average or self.keep_every > 0, "average", self.average, "0 without keep_every")
 
 
 @dataclass(frozen=True)

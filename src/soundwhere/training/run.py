@@ -20,7 +20,7 @@ from soundwhere.data.training_scenes import data_root, make_draws
 from soundwhere.errors import ConfigError
 from soundwhere.files import claimed_folder, remove_partial, write_json
 from soundwhere.methods.catalogue import find_method
-from soundwhere.methods.files import build, start_from, write_model
+from soundwhere.methods.files import MODEL_PREFIX, build, read_tensors, start_from, write_model
 from soundwhere.training.checkpoint import Progress, read_progress, restore, save_checkpoint
 from soundwhere.training.contact_sheet import write_sheet
 from soundwhere.training.journal import METRICS, Journal, preparing
@@ -228,8 +228,11 @@ class Run:
                     if self.out_of_time and not stop.came():
                         return False
                     raise KeyboardInterrupt
-        if final and progress.best_loss == Progress.best_loss:  # resumed to stop at a step that it has passed
-            self._keep_best(progress)
+        averaged = settings.average and self._average(stage)
+        if final and (
+            averaged or progress.best_loss == Progress.best_loss
+        ):  # or resumed to stop at a step it has passed
+            self._keep_best(replace(progress, best_loss=Progress.best_loss))
         left = stage.finish(self.model)
         if left is not None and distributed.is_main():
             write_model(self.folder / stage_file(stage.name), left)
@@ -271,6 +274,21 @@ class Run:
         every = self.config.train.keep_every
         if every and progress.step % every == 0 and distributed.is_main():
             write_model(self.folder / STEPS / f"stage-{progress.stage}-{progress.step:06d}.safetensors", self.model)
+
+    def _average(self, stage: Stage) -> bool:
+        """Take the mean of a stage's last copies for its end; whether there are enough, besides that of the start."""
+        distributed.barrier()  # until the main process has written the last one
+        copies = sorted((self.folder / STEPS).glob(f"stage-{stage.name}-*.safetensors"))
+        last = [path for path in copies if not path.stem.endswith("-000000")][-self.config.train.average :]
+        if len(last) < self.config.train.average:
+            return False
+        states = [read_tensors(path, MODEL_PREFIX) for path in last]
+        mean = {
+            name: torch.stack([state[name] for state in states]).mean(0) if end.is_floating_point() else end
+            for name, end in states[-1].items()
+        }
+        self.model.load_state_dict(mean)
+        return True
 
     def _keep_best(self, progress: Progress) -> Progress:
         """Write `best` if the smoothed loss has never been lower.
