@@ -141,8 +141,7 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
     elif (options.on == "local" and (options.workers or 1) == 1) or len(tasks) <= 1:
         yield from map(ClipRunner(load).attempt, tasks)
     else:
-        from soundwhere.inference.engine import work_on
-        from soundwhere.inference.pool import Died
+        from soundwhere.inference.pool import Died, work_on
         from soundwhere.terminal.progress import Bar
 
         workers = min(options.workers or len(tasks), len(tasks))

@@ -141,7 +141,7 @@ def _tell(report: Report, options: Options) -> int:
 
 
 def _dry_run(options: Options, listing: Listing) -> int:
-    from soundwhere.inference.engine import default_workers
+    from soundwhere import cores
     from soundwhere.preparation.estimate import estimate
 
     found = estimate(
@@ -151,7 +151,7 @@ def _dry_run(options: Options, listing: Listing) -> int:
         shard_bytes=int(options.shard_mb * (1 << 20)),
         clips_per_shard=options.clips_per_shard,
     )
-    workers = options.workers or default_workers()
+    workers = options.workers or cores.allowed()
     print(f"{found.clips} clips in {found.shards} shards of {found.clips_per_shard}, {found.left} clips left to do")
     print(f"a sample of {found.sampled} clips: {len(found.problems)} cannot be used, {_size(found.clip_bytes)} each")
     for problem in found.problems:

@@ -17,12 +17,12 @@ import torch
 
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import MediaError
-from soundwhere.inference.following import Follower
 from soundwhere.inference.footage import level_db
 from soundwhere.inference.geometry import place_words
 from soundwhere.inference.listening import RollingSound
 from soundwhere.inference.localiser import Localiser
 from soundwhere.inference.result import Answer
+from soundwhere.inference.tracking import Follower
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
