@@ -138,7 +138,18 @@ def _counting(scores: Mapping[Row, RowScores], row: Row, threshold: float, draws
     if any(each is None or not each.sure.size for each in heard.values()):
         return {}
     sure = {control: each.sure for control, each in heard.items() if each is not None}
-    return count_right(sure, [nothing_for(number) for number in range(len(sure["own"]))], threshold, draws, seed)
+    return count_right(sure, nothing_heard(sure), threshold, draws, seed)
+
+
+def nothing_heard(sure: Mapping[str, NDArray[np.float64]]) -> list[str]:
+    """What each of N scenes heard of nothing it shows, where it is known how sure a model then is, by control."""
+    return [nothing_for(number) for number in range(len(sure["own"]))]
+
+
+def known_mean(values: NDArray[np.float64]) -> Interval | None:
+    """The mean of the values that are not NaN; None if there are none."""
+    known = values[~np.isnan(values)]
+    return mean_interval(known) if len(known) else None
 
 
 class _Sampler:

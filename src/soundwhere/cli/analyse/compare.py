@@ -295,7 +295,7 @@ def _enter(options: Options, label: str, contender: Contender, digests: dict[str
 def _match(options: Options, entrants: Sequence[Entrant], request: Request, task: Task) -> Match:
     """Score every row on a benchmark, and leave what `soundwhere evaluate` would."""
     from soundwhere.analysis.match import hold_match
-    from soundwhere.evaluation.files import write_results, write_scene_scores, write_tables
+    from soundwhere.evaluation.files import write_evaluation
     from soundwhere.evaluation.tables import evaluation_tables
     from soundwhere.metrics.presets import find_preset
     from soundwhere.terminal.progress import Bar
@@ -317,9 +317,7 @@ def _match(options: Options, entrants: Sequence[Entrant], request: Request, task
         "about": task.about,
         "methods": {str(entrant.row): entrant.facts.trained for entrant in entrants},
         "constant": match.constant.identity,
-        "seeds": {"bootstrap": 0, "random_maps": 0, "random_scenes": 0},
     }
-    write_results(folder / "results.json", task.benchmark, match.evaluation, match.summary, facts)
-    write_scene_scores(folder / "scenes.npz", match.evaluation)
-    write_tables(folder, evaluation_tables(match.evaluation, match.summary, match.title))
+    tables = evaluation_tables(match.evaluation, match.summary, match.title)
+    write_evaluation(folder, task.benchmark, match.evaluation, match.summary, tables, facts)
     return match
