@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -35,8 +33,6 @@ Examples:
   soundwhere prepare verify shards/
   soundwhere train --source shards --root shards/ --out runs/first
 """
-
-_SAY_EVERY_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -98,8 +94,9 @@ def run(arguments: list[str]) -> int:
     if options.dry_run:
         return _dry_run(options, listing)
     from soundwhere.preparation.prepare import prepare
+    from soundwhere.terminal.progress import Bar
 
-    with _Meter("clips") as meter:
+    with Bar("preparing", 0, "clips") as bar:
         report = prepare(
             options.out,
             listing,
@@ -110,7 +107,7 @@ def run(arguments: list[str]) -> int:
             part=_part(options.part),
             engine=options.on,
             workers=options.workers,
-            progress=meter.update,
+            progress=bar.update,
         )
     return _tell(report, options)
 
@@ -162,10 +159,11 @@ def _dry_run(options: Options, listing: Listing) -> int:
 
 def _verify(options: VerifyOptions) -> int:
     from soundwhere.preparation.verify import verify
+    from soundwhere.terminal.progress import Bar
 
     _check_workers(options.workers)
-    with _Meter("shards") as meter:
-        result = verify(options.folder, engine=options.on, workers=options.workers, progress=meter.update)
+    with Bar("verifying", 0, "shards") as bar:
+        result = verify(options.folder, engine=options.on, workers=options.workers, progress=bar.update)
     for finding in result.findings:
         print(f"{finding.file}: {finding.what}")
     print(f"{result.shards} shards, {result.clips} whole clips, {len(result.findings)} findings")
@@ -191,38 +189,6 @@ def _part(text: str) -> tuple[int, int]:
     if match is None or int(match[1]) >= int(match[2]):
         raise ConfigError(f"--part is {text!r}.", "Give I/N, such as 0/8 for the first of eight parts.")
     return int(match[1]), int(match[2])
-
-
-class _Meter:
-    """Progress with rate and time left: a bar on a terminal, elsewhere a line now and then."""
-
-    def __init__(self, unit: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._unit = unit
-        self._began = self._spoke = time.monotonic()
-        console = Console(stderr=True)
-        columns = TextColumn("preparing"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")
-        self._progress = Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
-        self._task = self._progress.add_task("", total=None, rate="")
-
-    def __enter__(self) -> _Meter:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def update(self, done: int, total: int) -> None:
-        """Say how much is done."""
-        now = time.monotonic()
-        rate = done / max(now - self._began, 1e-9)
-        self._progress.update(self._task, completed=done, total=total, rate=f"{rate:.1f} {self._unit}/s")
-        if self._progress.disable and now - self._spoke > _SAY_EVERY_S:
-            self._spoke = now
-            left = _clock((total - done) / rate) if rate else "?"
-            print(f"{done}/{total} {self._unit}  {rate:.1f} {self._unit}/s  {left} left", file=sys.stderr)
 
 
 def _size(count: float) -> str:
