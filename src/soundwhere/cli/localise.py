@@ -16,7 +16,7 @@ from soundwhere.errors import ConfigError, MediaError, SoundwhereError
 from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
 from soundwhere.terminal.batch import ClipRunner, Outcome, Task, failed
 from soundwhere.terminal.messages import say, show_path
-from soundwhere.terminal.options import FLAG, MANY, NONE, LocaliserOptions, Names, named, parse
+from soundwhere.terminal.options import FLAG, MANY, NONE, LocaliserOptions, Names, check_workers, named, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,8 +80,7 @@ def run(arguments: list[str]) -> int:
     formats = parse_formats(options.formats)
     if not options.files:
         raise ConfigError("No file was given.", "For example: soundwhere clip.mp4. More: soundwhere localise --help")
-    if options.workers is not None and options.workers < 1:
-        raise ConfigError(f"{options.workers} is not a valid number of workers.", "Give --workers 1 or more.")
+    check_workers(options.workers)
     if options.overwrite and options.skip_done:
         raise ConfigError("--overwrite and --skip-done contradict each other.", "Give one of them.")
     clips, outcomes = _find(options.files)

@@ -12,7 +12,7 @@ import tyro
 from soundwhere.errors import ConfigError
 from soundwhere.preparation.recipe import Recipe
 from soundwhere.terminal.messages import say
-from soundwhere.terminal.options import FLAG, named, parse
+from soundwhere.terminal.options import FLAG, check_workers, named, parse
 
 if TYPE_CHECKING:
     from soundwhere.preparation.lists import Listing
@@ -85,7 +85,7 @@ def run(arguments: list[str]) -> int:
     options = parse(Options, arguments, "prepare", description=DESCRIPTION)
     if not options.sources:
         raise ConfigError("No folder and no list was given.", "For example: soundwhere prepare videos/ --out shards/")
-    _check_workers(options.workers)
+    check_workers(options.workers)
     if options.shard_mb <= 0 or (options.clips_per_shard or 1) < 1:
         raise ConfigError("A shard must hold something.", "Give --shard-mb above 0, --clips-per-shard 1 or more.")
     from soundwhere.preparation.lists import Listing
@@ -161,18 +161,13 @@ def _verify(options: VerifyOptions) -> int:
     from soundwhere.preparation.verify import verify
     from soundwhere.terminal.progress import Bar
 
-    _check_workers(options.workers)
+    check_workers(options.workers)
     with Bar("verifying", 0, "shards") as bar:
         result = verify(options.folder, engine=options.on, workers=options.workers, progress=bar.update)
     for finding in result.findings:
         print(f"{finding.file}: {finding.what}")
     print(f"{result.shards} shards, {result.clips} whole clips, {len(result.findings)} findings")
     return 2 if result.findings else 0
-
-
-def _check_workers(workers: int | None) -> None:
-    if workers is not None and workers < 1:
-        raise ConfigError(f"{workers} is not a valid number of workers.", "Give --workers 1 or more.")
 
 
 def _range(text: str) -> tuple[int, int | None]:

@@ -15,7 +15,7 @@ from soundwhere import cores
 from soundwhere.errors import CheckpointError, ConfigError, needing
 from soundwhere.files import parse_json
 from soundwhere.inference.export import FORMAT
-from soundwhere.inference.runtimes import Found
+from soundwhere.inference.runtimes import Found, session_options
 from soundwhere.media.image import normalise
 from soundwhere.methods.files import build, load_model, stored_config
 from soundwhere.methods.method import SEE
@@ -126,12 +126,8 @@ class Compiled:
             vars(network)[step.method] = part  # in place of the method, whose weights are not there
             if number < len(network.steps[:3]):
                 part.open()  # every answer needs the first ones, and what is wrong with a file is said at once
-        self.config, self.sources, self.stride_px, self.needs = (
-            config,
-            network.sources,
-            network.stride_px,
-            network.needs,
-        )
+        self.config, self.needs = config, network.needs
+        self.sources, self.stride_px = network.sources, network.stride_px
         self.see, self.hear, self.sharpen, self.localise = network.see, network.hear, network.sharpen, network.localise
 
 
@@ -188,10 +184,7 @@ def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
 def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
     with needing("onnxruntime", "export"):
         import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = max(1, cores.cores() // workers)
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or idle threads keep torch's waiting
+    options = session_options(max(1, cores.cores() // workers))
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
