@@ -231,8 +231,8 @@ def facts_of(network: Network, trained: str = "", seed: int | None = None) -> Fa
 
 def steps_done(config: Config, stage: str, step: int) -> int:
     """Optimiser steps of all stages up to a step of one of them."""
-    names, lengths = zip(*_lengths(config).items(), strict=True)
-    return sum(lengths[: names.index(stage)], step)
+    lengths = _lengths(config)
+    return sum(lengths[name] for name in list(lengths)[: list(lengths).index(stage)]) + step
 
 
 def trained_words(config: Config, stage: str, step: int, seconds: float) -> str:

@@ -208,10 +208,10 @@ def gap(pairs: PairScores) -> dict[str, Figures]:
     }
 
 
-def more_than(pairs: PairScores, other: PairScores, level: float = 0.3) -> Interval:
-    """By how much the gap in CIoU of one answer is larger than that of another on the same scenes, paired."""
+def more_than(pairs: PairScores, other: PairScores) -> Interval:
+    """By how much the gap in CIoU@0.3 of one answer is larger than that of another on the same scenes, paired."""
     own, theirs = (
-        np.subtract(*((each.iou >= level).double().numpy() for each in by_dominance(every))) for every in (pairs, other)
+        np.subtract(*((each.iou >= 0.3).double().numpy() for each in by_dominance(every))) for every in (pairs, other)
     )
     return mean_interval(own - theirs)
 

@@ -13,6 +13,7 @@ import tyro
 from soundwhere.errors import ConfigError
 from soundwhere.terminal.messages import say
 from soundwhere.terminal.options import FLAG, named
+from soundwhere.terminal.recipes import rooted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from soundwhere.analysis.contenders import Contender
     from soundwhere.analysis.match import Entrant, Match
     from soundwhere.analysis.report import Report
-    from soundwhere.config import Config
     from soundwhere.evaluation.task import Request, Task
 
 
@@ -191,15 +191,9 @@ def contenders_of(options: Options, steps: int) -> tuple[list[Contender], dict[s
         if name == REFERENCE:
             keep = options.keep_every or config.train.keep_every
             config = replace(config, train=replace(config.train, keep_every=keep))
-        found.append(Contender(name, _rooted(options, config)))
+        found.append(Contender(name, rooted(config, options)))
     order = {name: place for place, name in enumerate((*files, *dict(taken)))}
     return sorted(found, key=lambda each: (each.name == REFERENCE, order[each.name])), left_out
-
-
-def _rooted(options: Options, config: Config) -> Config:
-    synthetic = config.data.source == "synthetic"
-    root = options.root or config.data.root or (None if synthetic else options.data)
-    return replace(config, data=replace(config.data, root=root))
 
 
 def _tasks(options: Options) -> list[tuple[Request, Task]]:
