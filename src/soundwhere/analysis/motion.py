@@ -34,12 +34,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Look = Callable[[Image, Waveform], tuple[Floats, Floats, Floats]]  # as `Localiser.look`
 
-FPS: Final = 15
-"""Frames per second between which motion is looked for."""
-STEPS: Final = round(CLIP_S * FPS)
-"""Steps from frame to frame in a window of sound."""
-CELL_PX: Final = 4
-"""Side of a place whose motion is one number, in pixels of the small grey frames."""
+STEPS: Final = round(CLIP_S * 15)
+"""Steps from frame to frame in a window of sound, 15 a second."""
+_CELL_PX: Final = 4  # side of a place whose motion is one number, in pixels of the small grey frames
+_PX: Final = 16  # the same, in pixels of the picture
 _LAGS: Final = (-1, 0, 1, 2)  # steps by which a movement may come before its sound
 _FLOOR_DB: Final = 40.0  # below the loudest step; what is softer is silence
 _QUIETEST: Final = 1e-4  # root mean square that counts as none
@@ -59,7 +57,6 @@ MODEL, HELPED, LATE, DEAF, ALONE, GAIN = (
     "what motion adds",
 )
 _HALVES: Final = (1, 2)
-_PX: Final = 16  # the same, in pixels of the picture
 
 
 def watch(
@@ -112,7 +109,7 @@ def motion_results(lists: dict[str, dict[str, list[float]]], made_of: dict[str, 
 
 def _grey(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Colour frames (T, H, W, 3) as small grey ones, whose cells are 16 pixels of theirs."""
-    size = tuple(side * CELL_PX // _PX for side in frames.shape[1:3])
+    size = tuple(side * _CELL_PX // _PX for side in frames.shape[1:3])
     return np.stack([resize(frame, size).mean(2).astype(np.uint8) for frame in frames])
 
 
@@ -137,10 +134,10 @@ def motion_energy(frames: NDArray[np.uint8]) -> Floats:
     Returns:
         Log of one plus the mean change in grey levels, calmed over time, shape (T, H // 4, W // 4).
     """
-    rows, columns = (side // CELL_PX for side in frames.shape[1:])
-    change = np.diff(frames[:, : rows * CELL_PX, : columns * CELL_PX].astype(np.float32), axis=0)
+    rows, columns = (side // _CELL_PX for side in frames.shape[1:])
+    change = np.diff(frames[:, : rows * _CELL_PX, : columns * _CELL_PX].astype(np.float32), axis=0)
     change = np.abs(change - np.median(change, axis=(1, 2), keepdims=True))
-    return _calm(np.log1p(change.reshape(len(change), rows, CELL_PX, columns, CELL_PX).mean((2, 4))))
+    return _calm(np.log1p(change.reshape(len(change), rows, _CELL_PX, columns, _CELL_PX).mean((2, 4))))
 
 
 def onsets(sound: Waveform) -> Floats:

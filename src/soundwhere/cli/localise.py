@@ -203,14 +203,11 @@ def _find(names: tuple[str, ...]) -> tuple[list[Path], list[Outcome]]:
 
 def _expand(name: str) -> Iterator[Path]:
     """The files a name stands for: itself, the videos below a folder, or what a pattern matches."""
-    from soundwhere.media.container import VIDEO_SUFFIXES, left_out
+    from soundwhere.inference.folder import videos_below
 
     path = Path(name)
     if path.is_dir():
-        files = (file for file in sorted(path.rglob("*")) if file.suffix.lower() in VIDEO_SUFFIXES and file.is_file())
-        for file in files:
-            if not any(map(left_out, file.relative_to(path).parts)):
-                yield file
+        yield from videos_below(path)
     elif not path.exists() and glob.has_magic(name):
         yield from (Path(match) for match in sorted(glob.glob(name, recursive=True)) if Path(match).is_file())  # noqa: PTH207 - absolute patterns too
     else:
