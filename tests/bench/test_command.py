@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from soundwhere.bench import evaluating
+from soundwhere.bench import command
 from soundwhere.bench.command import PARTS, bench_command, time_command
 from soundwhere.bench.localising import write_clip
 from soundwhere.errors import SoundwhereError
@@ -41,7 +41,7 @@ def test_scenes_a_second_leave_out_the_start(monkeypatch: pytest.MonkeyPatch) ->
         scenes = int(arguments[arguments.index("--limit") + 1])
         return 10 + scenes / 2, 20 + scenes / 4  # starting up, and two or four scenes a second
 
-    monkeypatch.setattr(evaluating, "run_process", run_process)
-    took = evaluating.bench_evaluate(["--benchmark", "synthetic"], 30)
+    monkeypatch.setattr(command, "run_process", run_process)
+    took = command.bench_evaluate(["--benchmark", "synthetic"], 30)
     assert (took.scenes / took.wall_s, took.scenes / took.cpu_s, took.start_s) == (2, 4, 21)
     assert [arguments[2] for arguments in asked] == ["evaluate", "evaluate"]

@@ -59,7 +59,7 @@ def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_few(monkeypatch)
     for name in ("MADE_UP_CLIPS", "QUICK_CLIPS"):
         monkeypatch.setattr(f"soundwhere.reproduction.scales.{name}", 64)
-    monkeypatch.setattr("soundwhere.reproduction.durations._TRIED_S", 0.0)
+    monkeypatch.setattr("soundwhere.reproduction.budget._TRIED_S", 0.0)
 
 
 def reproduce_until_killed(folder: Path) -> None:

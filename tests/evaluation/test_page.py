@@ -9,7 +9,7 @@ import torch
 
 from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
-from soundwhere.evaluation.page import write_page
+from soundwhere.evaluation.page import Section, write_page
 from soundwhere.evaluation.qualitative import scene_pictures, scene_sheet
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_pictures_of_a_sheet_can_be_smaller() -> None:
 
 def test_words_stand_first_and_wide_pictures_can_be_moved(tmp_path: Path) -> None:
     pictures = {"small": np.zeros((4, 100, 3), np.uint8), "wide": np.zeros((4, 5000, 3), np.uint8)}
-    write_page(tmp_path / "page.html", "T", {"a": "<1>"}, [], pictures, {"Who & what?": "Nobody."})
+    write_page(tmp_path / "page.html", "T", {"a": "<1>"}, [Section("", {"Who & what?": "Nobody."}, [], pictures)])
     page = (tmp_path / "page.html").read_text()
     assert "<p><b>Who &amp; what?</b> Nobody.</p>" in page
     assert page.count("<div class=wide") == 1

@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import resample_poly
 
 from soundwhere.errors import MediaError
-from soundwhere.inference.listening import RollingSound
+from soundwhere.inference.live import RollingSound
 
 N = 66_150
 

@@ -182,7 +182,7 @@ def test_the_shelf_shows_videos_only(tmp_path: Path) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    shelf = Shelf(tmp_path, frozenset({".mp4", ".mov"}))
+    shelf = Shelf(tmp_path)
     clips = dict(shelf.clips())
     assert {path.relative_to(tmp_path).as_posix() for path in clips.values()} == {
         name for name, shown in files.items() if shown

@@ -33,7 +33,7 @@ LIMIT = 5_000_000
 def shelf(tmp_path: Path) -> Shelf:
     (tmp_path / "films").mkdir()
     (tmp_path / "films" / "good one.mp4").write_bytes(b"film")
-    return Shelf(tmp_path / "films", frozenset({".mp4"}))
+    return Shelf(tmp_path / "films")
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_clips_whose_names_are_not_text(jobs: Jobs, runner: Runner, tmp_path: Pa
     films = tmp_path / "films\udcff"
     films.mkdir()
     (films / "good \udce9.mp4").write_bytes(b"film")  # Latin-1 on a disk that is read as UTF-8
-    app = make_app(jobs, runner, Shelf(films, frozenset({".mp4"})))
+    app = make_app(jobs, runner, Shelf(films))
     with TestClient(app, base_url="http://127.0.0.1:8766") as client:
         assert client.get("/api/session").json()["folder"] == "films?"
         (clip,) = client.get("/api/clips").json()

@@ -24,8 +24,6 @@ from soundwhere.evaluation.page import new_figure
 from soundwhere.metrics.report import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
 TAUS: Final = (1.0, 1 / 3, 0.1, 0.01)  # of the setting's temperature
 _CHART: Final = 21  # points along each side of the chart
 _FEW: Final = 9  # cells of a region are enough for it
+_SIGMAS: Final = (0.0, 0.01, 0.05, 0.2)  # of the noise, for which one step is drawn
 _UNEVEN: Final = 0.5  # spread of matching strengths for which Lemma 2 is tried again
 
 
@@ -291,15 +290,15 @@ def trajectories(setting: Setting) -> Figure:
     return figure
 
 
-def step_error(setting: Setting, sigmas: Sequence[float] = (0.0, 0.01, 0.05, 0.2)) -> Figure:
+def step_error(setting: Setting) -> Figure:
     """How far one step is from Theorem 1's, against the temperature: the noise leaves a floor."""
     taus = setting.tau * np.geomspace(0.05, 5, 60)
     figure = new_figure(10, 4)
     fixed, variants = figure.subplots(1, 2)
-    for number, sigma in enumerate(sigmas):
+    for number, sigma in enumerate(_SIGMAS):
         steps = [one_step(replace(setting, sigma=sigma, tau=float(tau))) for tau in taus]
         off = [max(abs(step.first), abs(step.second), 1e-12) for step in steps]
-        fixed.loglog(taus, off, color=str(0.7 * number / max(1, len(sigmas) - 1)), label=f"sigma {sigma:g}")
+        fixed.loglog(taus, off, color=str(0.7 * number / (len(_SIGMAS) - 1)), label=f"sigma {sigma:g}")
     fixed.axvline(setting.tau, color=GREY, lw=0.8, ls="--")
     fixed.set(xlabel="tau", ylabel="error of one step / eta", title="mask held fixed, dot product", ylim=(1e-8, 1))
     fixed.legend(fontsize=8)

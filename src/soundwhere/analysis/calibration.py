@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from soundwhere.analysis.report import FIRST, GREY, SCENES, SECOND, Report
-from soundwhere.data.controls import nothing_for
+from soundwhere.analysis.report import FIRST, GREY, SECOND, Report
 from soundwhere.errors import DataError
 from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.page import new_figure
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import evaluate
-from soundwhere.evaluation.summary import as_json
+from soundwhere.evaluation.summary import as_json, nothing_heard
+from soundwhere.evaluation.tables import INTERVALS
 from soundwhere.metrics.counting import MISSES, best_threshold, count_right
 from soundwhere.metrics.listening import auroc, mean_interval
 from soundwhere.metrics.presets import find_preset
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from soundwhere.types import Scene
 
     Values = NDArray[np.float64]
+    Sure = dict[str, Values]  # how sure each map is, by what is heard
 
 OWN, ABSENT, SWAPPED, SILENCE = "own sound", "absent sound", "swapped sound", "silence"
-_CONTROLS: Final[dict[str, Control]] = {OWN: "own", ABSENT: "absent", SWAPPED: "shuffled", SILENCE: "silent"}
+_WRONG: Final[dict[str, Control]] = {ABSENT: "absent", SWAPPED: "shuffled", SILENCE: "silent"}
 _COUNTED: Final[tuple[Control, ...]] = ("own", "alone", "nothing", "silent")
 _COUNT_WORDS: Final = {
     "two": "both sounds: two are counted",
@@ -104,24 +105,10 @@ def confidences(
         raise DataError(
             f"{len(scenes)} scenes are too few to calibrate on.", "Give at least 2, preferably some hundred."
         )
-    rows = {kind: Row("model", control) for kind, control in _CONTROLS.items()}
-    asked = NetworkAnswerer("model", network, grid, rows=list(rows.values()))
-    found = evaluate(scenes, names, [asked], find_preset("scav"), grid, measures=("light",), tick=tick)
-    sure = {kind: found.scores[row].sure for kind, row in rows.items()}
-    own = sure.pop(OWN)
-    return Confidences(own, {kind: each if each.size else np.full_like(own, np.nan) for kind, each in sure.items()})
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How sure a model that counts is of each of its maps, by what it hears, shape (N, K) each; see `count_right`."""
-
-    sure: dict[str, Values]
-
-    @property
-    def nothing(self) -> list[str]:
-        """What each scene heard of nothing it shows."""
-        return [nothing_for(number) for number in range(len(self.sure["own"]))]
+    sure = _sure(network, scenes, names, grid, ("own", *_WRONG.values()), tick)
+    wrong = {kind: sure[control] for kind, control in _WRONG.items()}
+    unknown = np.full_like(sure["own"], np.nan)
+    return Confidences(sure["own"], {kind: each if each.size else unknown for kind, each in wrong.items()})
 
 
 def counts(
@@ -131,26 +118,38 @@ def counts(
     grid: Grid,
     *,
     tick: Callable[[int, int], None] | None = None,
-) -> Counts:
+) -> Sure:
     """Ask a network that counts about every scene with its own sounds, one of them, those of nothing seen, and none.
 
-    The arguments are those of `confidences`.
+    The arguments are those of `confidences`; what is returned is what `count_right` takes.
     """
-    rows = {control: Row("model", control) for control in _COUNTED}
+    return _sure(network, scenes, names, grid, _COUNTED, tick)
+
+
+def _sure(
+    network: Network,
+    scenes: Sequence[Scene],
+    names: Sequence[str],
+    grid: Grid,
+    controls: Sequence[Control],
+    tick: Callable[[int, int], None] | None,
+) -> Sure:
+    """How sure a network is of each of its maps under some controls, shape (N, K) each; empty where there are none."""
+    rows = {control: Row("model", control) for control in controls}
     asked = NetworkAnswerer("model", network, grid, rows=list(rows.values()))
     found = evaluate(scenes, names, [asked], find_preset("scav"), grid, measures=("light",), tick=tick)
-    return Counts({control: found.scores[row].sure for control, row in rows.items()})
+    return {control: found.scores[row].sure for control, row in rows.items()}
 
 
-def counting_results(chosen: Counts, reported: Counts, chosen_on: str, reported_on: str) -> tuple[float, Report]:
+def counting_results(chosen: Sure, reported: Sure, chosen_on: str, reported_on: str) -> tuple[float, Report]:
     """The threshold at which counts are right most often on some scenes, and how often they are on others."""
-    threshold = best_threshold(chosen.sure, chosen.nothing)
-    found = count_right(reported.sure, reported.nothing, threshold)
+    threshold = best_threshold(chosen, nothing_heard(chosen))
+    found = count_right(reported, nothing_heard(reported), threshold)
     chosen_by = (
         f"A source counts as sounding from a confidence of {threshold:.3f}, where the number of sources is right most "
         f"often on {chosen_on}, balanced over nothing, one and two."
     )
-    where = f"Share of scenes (%) on {reported_on}. {SCENES}"
+    where = f"Share of scenes (%) on {reported_on}. {INTERVALS}"
     rows = {_COUNT_WORDS[name]: {"share": rate} for name, rate in found.items()}
     table = figures_table("Nothing, one or two", rows, {"share": "share of scenes"}, chosen_by, where, first="heard")
     values = {"least_confidence": threshold, "chosen_on": chosen_on, "reported_on": reported_on}
@@ -254,8 +253,8 @@ def calibration_table(found: Calibration) -> Table:
         "where misses and false alarms are as frequent."
     )
     reported = (
-        f"Share of maps (%) on {found.reported_on}. Intervals: 95 %, bootstrap over scenes. AUROC: of the confidence "
-        "against that with the scene's own sound; 50 is chance."
+        f"Share of maps (%) on {found.reported_on}. {INTERVALS} AUROC: of the confidence against "
+        "that with the scene's own sound; 50 is chance."
     )
     rows = ((OWN, "miss", percent(found.miss), "-"), *lines)
     return Table("Sounding or not", ("heard", "rate", "share", "AUROC"), rows, (chosen, reported, _HEARD))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.analysis.report import SCENES, Report
+from soundwhere.analysis.report import Report
 from soundwhere.evaluation.answerers import InputFreeAnswerer
 from soundwhere.evaluation.constant import choose_constant
 from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.scoring import evaluate
-from soundwhere.evaluation.summary import as_json, summarise_evaluation
+from soundwhere.evaluation.summary import summarise_evaluation
+from soundwhere.evaluation.tables import INTERVALS
 from soundwhere.metrics.presets import find_preset
 from soundwhere.metrics.report import figures_table
 
@@ -67,5 +68,5 @@ def collections_results(found: Mapping[Fold, Summary]) -> Report:
         "Trios whose two sounds come from the collection that training left out; all other classes stayed whole. "
         "Solo sounds: each heard alone, share whose peak lies in the right frame."
     )
-    table = figures_table("Recordings never heard", rows, columns, note, SCENES, first="trained", signed={"drop"})
-    return Report([table], {"folds": {fold: as_json(vars(summary)) for fold, summary in found.items()}})
+    table = figures_table("Recordings never heard", rows, columns, note, INTERVALS, first="trained", signed={"drop"})
+    return Report([table], {"folds": {fold: summary.as_json() for fold, summary in found.items()}})

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.analysis.contenders import OWN, REFERENCE, TOLD_MORE
 from soundwhere.analysis.match import FRAMES
-from soundwhere.analysis.report import SCENES, Report, rows_with_intervals
+from soundwhere.analysis.report import Report, rows_with_intervals
 from soundwhere.data.benchmarks.boxed import is_boxed
 from soundwhere.evaluation.page import sheets
 from soundwhere.evaluation.published import published
 from soundwhere.evaluation.summary import as_json
-from soundwhere.evaluation.tables import drop_figure
+from soundwhere.evaluation.tables import INTERVALS, PAIRED, drop_figure
 from soundwhere.metrics.report import Table, figure_name, figures_table, percent
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def scores_table(entrants: Sequence[Entrant], match: Match) -> Table:
     chance = [100 * each["chance"].value for each in frames.values()][:1]
     how = (
         f"{len(match.evaluation.names)} scenes, scored as {preset.name}: {preset.domain}, {preset.rule}, "
-        f"{preset.matching} matching. In percent. {SCENES}"
+        f"{preset.matching} matching. In percent. {INTERVALS}"
     )
     lost = "lost: with the scene's own sound minus with another scene's, paired; what loses nothing does not listen."
     found = [
@@ -152,7 +152,7 @@ def differences_table(entrants: Sequence[Entrant], match: Match) -> Table:
     rows = {f"{row} - {other}": match.difference(row, other) for row, other in references(entrants).items()}
     columns = {figure: figure_name(figure) for figure in FIGURES}
     columns |= {"frames": "best frames"} if match.has_frames else {}
-    note = f"First minus second on the same scenes; an interval without 0 is more than the choice of scenes. {SCENES}"
+    note = f"{PAIRED} {INTERVALS}"
     return figures_table(f"Differences to SCAV on {match.title}", rows, columns, note, first="rows", signed=columns)
 
 

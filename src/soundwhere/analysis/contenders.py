@@ -114,7 +114,7 @@ def labels_of(contenders: Sequence[Contender]) -> list[str]:
 
 def total_steps(config: Config) -> int:
     """Optimiser steps of all stages together."""
-    return sum(stage.phases[-1].until for stage in find_method(config.method.family).stages(config.method))
+    return sum(_lengths(config).values())
 
 
 def read_row(path: Path, recipe: Config, *, steps: int | None, seed: int | None, **given: Any) -> Config:
@@ -231,8 +231,7 @@ def facts_of(network: Network, trained: str = "", seed: int | None = None) -> Fa
 
 def steps_done(config: Config, stage: str, step: int) -> int:
     """Optimiser steps of all stages up to a step of one of them."""
-    stages = find_method(config.method.family).stages(config.method)
-    lengths = {each.name: each.phases[-1].until for each in stages}
+    lengths = _lengths(config)
     return sum(lengths[name] for name in list(lengths)[: list(lengths).index(stage)]) + step
 
 
@@ -248,6 +247,12 @@ def trained_words(config: Config, stage: str, step: int, seconds: float) -> str:
     done, total = steps_done(config, stage, step), total_steps(config)
     words = f"{done} steps" if done >= total else f"stopped after {done} of {total} steps"
     return f"seed {config.train.seed}, {words} in {seconds / 60:.1f} min"
+
+
+def _lengths(config: Config) -> dict[str, int]:
+    """Optimiser steps of each stage, by name."""
+    stages = find_method(config.method.family).stages(config.method)
+    return {stage.name: stage.phases[-1].until for stage in stages}
 
 
 def _audioset(config: MethodConfig) -> str:

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 import torch
 
-from soundwhere.analysis.report import FIRST, SCENES, SECOND, Report, rows_with_intervals
+from soundwhere.analysis.report import FIRST, SECOND, Report, rows_with_intervals
 from soundwhere.analysis.winners import agreement, agreement_table, predict, predictor_table
 from soundwhere.data.selection import Selected
 from soundwhere.errors import ConfigError, DataError
@@ -26,6 +26,7 @@ from soundwhere.evaluation.published import find_published
 from soundwhere.evaluation.rows import FEATURE_NORM, Row
 from soundwhere.evaluation.scoring import evaluate
 from soundwhere.evaluation.summary import as_json
+from soundwhere.evaluation.tables import INTERVALS
 from soundwhere.metrics.bootstrap import intervals, paired_differences
 from soundwhere.metrics.dominance import by_dominance, first_wins
 from soundwhere.metrics.listening import mean_interval
@@ -207,10 +208,10 @@ def gap(pairs: PairScores) -> dict[str, Figures]:
     }
 
 
-def more_than(pairs: PairScores, other: PairScores, level: float = 0.3) -> Interval:
-    """By how much the gap in CIoU of one answer is larger than that of another on the same scenes, paired."""
+def more_than(pairs: PairScores, other: PairScores) -> Interval:
+    """By how much the gap in CIoU@0.3 of one answer is larger than that of another on the same scenes, paired."""
     own, theirs = (
-        np.subtract(*((each.iou >= level).double().numpy() for each in by_dominance(every))) for every in (pairs, other)
+        np.subtract(*((each.iou >= 0.3).double().numpy() for each in by_dominance(every))) for every in (pairs, other)
     )
     return mean_interval(own - theirs)
 
@@ -236,7 +237,7 @@ def convergence_results(observations: Observations, curve: Curve = ()) -> Report
         "left_wins": {name: each.tolist() for name, each in wins.items()},
     }
     counted = f"{len(observations.names)} scenes, {observations.left_out} left out without exactly two sources."
-    note = f"{counted} In percent, frame-wise, minmax-0.5. {SCENES}"
+    note = f"{counted} In percent, frame-wise, minmax-0.5. {INTERVALS}"
     tables = [
         gap_table("Dominant against second source", gaps, note, _ANY_MAP),
         predictor_table(predictors),
@@ -270,7 +271,7 @@ def _steps_table(curve: Curve) -> Table:
         for step, figures in curve
     }
     columns = {source: f"{source}, CIoU@0.3" for source in ("dominant", "second", "gap")} | {"cap": "gap, CAP"}
-    return figures_table("The gap over the steps of stage 1", rows, columns, f"In percent. {SCENES}", first="step")
+    return figures_table("The gap over the steps of stage 1", rows, columns, f"In percent. {INTERVALS}", first="step")
 
 
 def _gap_over_steps(curve: Curve) -> Figure:

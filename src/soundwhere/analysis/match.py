@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import torch
 
 from soundwhere.evaluation.answerers import InputFreeAnswerer
@@ -16,9 +15,9 @@ from soundwhere.evaluation.reading import BATCH
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scorebook import Scorebook
 from soundwhere.evaluation.scoring import evaluate
-from soundwhere.evaluation.summary import summarise_evaluation
+from soundwhere.evaluation.summary import known_mean, summarise_evaluation
 from soundwhere.evaluation.task import ask_network, constant_for, count_maps, maps_of, told
-from soundwhere.metrics.listening import FramesFound, mean_interval
+from soundwhere.metrics.listening import FramesFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,8 +93,7 @@ class Match:
         """How many more of the sounding frames a row finds than another, paired."""
         column = FramesFound._fields.index(FRAMES)
         first, second = (self.evaluation.scores[each].frames[:, column] for each in (row, other))
-        known = ~np.isnan(first)
-        return mean_interval(first[known] - second[known]) if known.any() else None
+        return known_mean(first - second)
 
     def difference(self, row: Row, other: Row) -> dict[str, Interval]:
         """A row minus another on the same scenes, by figure, and in frames found."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
-from soundwhere.analysis.report import FIRST, GREY, SCENES, Report, margins, rows_with_intervals
+from soundwhere.analysis.report import FIRST, GREY, Report, margins, rows_with_intervals
 from soundwhere.data.benchmarks.boxed import box_masks
 from soundwhere.data.selection import KnowsMaskKinds
 from soundwhere.errors import DataError
@@ -25,6 +25,7 @@ from soundwhere.evaluation.page import new_figure
 from soundwhere.evaluation.reading import views
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.summary import as_json
+from soundwhere.evaluation.tables import INTERVALS
 from soundwhere.metrics.bootstrap import intervals, paired_differences
 from soundwhere.metrics.listening import mean_interval
 from soundwhere.metrics.pairs import PairScores, concatenate
@@ -214,7 +215,7 @@ def protocols_results(comparison: Comparison) -> Report:
         for number, (answer, figures) in enumerate(answers.items())
     ]
     notes = (
-        f"In percent; a dash where a preset reports no such figure. {SCENES}",
+        f"In percent; a dash where a preset reports no such figure. {INTERVALS}",
         *(f"- {name}: {_rules(name)}" for name in scored),
     )
     head = ("preset", "answer", *map(figure_name, columns))

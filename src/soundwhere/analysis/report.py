@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from soundwhere import __version__
-from soundwhere.evaluation.page import new_figure, write_page
+from soundwhere.evaluation.page import Section, new_figure, write_page
 from soundwhere.files import atomic_path, write_json, write_text
 from soundwhere.metrics.report import to_markdown
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 FIRST, SECOND, GREY = "#d1495b", "#2e6f95", "#8a8a8a"
 COLOURS: Final = (FIRST, GREY, SECOND)
-SCENES: Final = "Intervals: 95 %, bootstrap over scenes."
 
 
 @dataclass
@@ -78,7 +77,8 @@ class Report:
                 figure.savefig(temporary, dpi=110)
         if self.page is not None:
             written.append(out / f"{name}.html")
-            write_page(written[-1], f"soundwhere analyse {name}", shown, self.tables, self.pictures, self.words)
+            part = Section("", self.words, self.tables, self.pictures)
+            write_page(written[-1], f"soundwhere analyse {name}", shown, [part])
         return written
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from soundwhere.analysis.report import Report
 from soundwhere.analysis.trained_rows import train_row
 from soundwhere.errors import DataError
@@ -18,9 +16,10 @@ from soundwhere.evaluation.network_answerer import NetworkAnswerer
 from soundwhere.evaluation.reading import heard_apart
 from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import evaluate
-from soundwhere.evaluation.summary import as_json
+from soundwhere.evaluation.summary import as_json, known_mean
+from soundwhere.evaluation.tables import INTERVALS
 from soundwhere.methods.files import load_model
-from soundwhere.metrics.listening import FramesFound, mean_interval
+from soundwhere.metrics.listening import FramesFound
 from soundwhere.metrics.presets import find_preset
 from soundwhere.metrics.report import figures_table
 from soundwhere.training.checkpoint import read_progress
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from soundwhere.config import Config
     from soundwhere.methods.method import Network
-    from soundwhere.metrics.bootstrap import Interval
     from soundwhere.metrics.frames import Grid
     from soundwhere.types import Scene
 
@@ -144,7 +143,7 @@ def hearing(
 
 def stage_one_results(rows: dict[str, Trained]) -> Report:
     """The table of all rows."""
-    found = {name: {measured: _mean(each) for measured, each in row.hearing.items()} for name, row in rows.items()}
+    found = {name: {measured: known_mean(each) for measured, each in row.hearing.items()} for name, row in rows.items()}
     trained = {name: {"steps": str(row.steps), "minutes": f"{row.seconds / 60:.1f}"} for name, row in rows.items()}
     columns = {
         "solo": "solo peak (%)",
@@ -159,13 +158,8 @@ def stage_one_results(rows: dict[str, Trained]) -> Report:
         columns,
         "Solo peak: hearing one source alone, the similarity peaks in that source's frame.",
         "Frames right: hearing the mixture, the highest frames are exactly the sounding ones.",
-        "Intervals: 95 %, bootstrap over scenes. Minutes: those of the optimiser's steps.",
+        f"{INTERVALS} Minutes: those of the optimiser's steps.",
         first="changed",
     )
     values = {name: {**as_json(found[name]), "steps": row.steps, "seconds": row.seconds} for name, row in rows.items()}
     return Report([table], values)
-
-
-def _mean(values: Values) -> Interval | None:
-    known = values[~np.isnan(values)]
-    return mean_interval(known) if len(known) else None

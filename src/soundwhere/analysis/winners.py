@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import expit
 
-from soundwhere.analysis.report import SCENES
+from soundwhere.evaluation.summary import known_mean
+from soundwhere.evaluation.tables import INTERVALS
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.listening import mean_interval
 from soundwhere.metrics.report import Table, figures_table, plain
@@ -29,11 +30,11 @@ _RIDGE: Final = 1.0  # keeps the odds finite where a predictor decides every sce
 _ODDS = (
     f"How often (%) the louder (by more than {AUDIBLE_DB:g} dB), the larger and the left source is dominant; and what "
     f"its odds are multiplied by if it is {DB_STEP:g} dB louder, twice as large, left instead of right, all else equal "
-    f"(logistic regression with a weak ridge). {SCENES}"
+    f"(logistic regression with a weak ridge). {INTERVALS}"
 )
 _AGREE = (
     "Share of scenes (%) with the same dominant source; chance: if each chose left as often as it does, but "
-    f"independently. {SCENES}"
+    f"independently. {INTERVALS}"
 )
 
 
@@ -66,8 +67,7 @@ def predict(wins: Wins, level_db: Values, doublings: Values) -> dict[str, Interv
     }
 
     def rate(favoured: Wins, among: Wins) -> Interval | None:
-        same = (wins == favoured)[among]
-        return mean_interval(same.astype(np.float64)) if len(same) else None
+        return known_mean((wins == favoured)[among].astype(np.float64))
 
     return {
         "louder": rate(level > 0, heard),

@@ -151,10 +151,7 @@ class Store:
 
     def frame(self, number: int) -> FrameRecord:
         """One frame."""
-        rows = self._database.rows("SELECT * FROM frames WHERE id = ?", number)
-        if not rows:
-            raise DataError(f"There is no frame {number}.", "Reload the page.")
-        return _frame(rows[0])
+        return _frame(self._row("frame", number))
 
     def tasks(self) -> list[Task]:
         """Every task, in the order of the frames; second passes come last."""
@@ -162,10 +159,13 @@ class Store:
 
     def task(self, number: int) -> Task:
         """One task."""
-        rows = self._database.rows("SELECT * FROM tasks WHERE id = ?", number)
+        return _task(self._row("task", number))
+
+    def _row(self, what: str, number: int) -> sqlite3.Row:
+        rows = self._database.rows(f"SELECT * FROM {what}s WHERE id = ?", number)
         if not rows:
-            raise DataError(f"There is no task {number}.", "Reload the page.")
-        return _task(rows[0])
+            raise DataError(f"There is no {what} {number}.", "Reload the page.")
+        return rows[0]
 
     # Leases
 

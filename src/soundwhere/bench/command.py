@@ -1,4 +1,4 @@
-"""What people wait for: the command, from a cold start to its last file, in processes of its own."""
+"""What people wait for: commands from a cold start to their last file, in processes of their own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CLOCKED: Final = Path(__file__).with_name("clocked.py")
 PARTS: Final = ("import", "open", "network", "draw", "media")
+_FEW: Final = 4  # scenes of the run whose time is that of starting up
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,23 @@ class CommandTime:
     cpu_s: float
     first_s: float
     parts_s: dict[str, float]
+
+
+@dataclass(frozen=True)
+class EvaluateTime:
+    """What scoring some scenes took, without starting up.
+
+    Attributes:
+        scenes: How many.
+        wall_s: Seconds that passed.
+        cpu_s: Seconds of all threads, the system's included.
+        start_s: CPU seconds of starting up.
+    """
+
+    scenes: int
+    wall_s: float
+    cpu_s: float
+    start_s: float
 
 
 def run_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[float, float]:
@@ -114,6 +132,26 @@ def bench_command(
                 rows.append({"run": f"{name}, {what}", **asdict(best)})
     print("wall: start to end; first: start to first answer; the others are CPU seconds; media: decode, shrink, encode")
     return rows
+
+
+def bench_evaluate(arguments: Sequence[str], scenes: int, environment: Mapping[str, str] | None = None) -> EvaluateTime:
+    """Evaluate a few scenes, then more, and take the difference.
+
+    Args:
+        arguments: Of `soundwhere evaluate`: benchmark, models and their options.
+        scenes: How many scenes more.
+        environment: Changes to the environment, such as a PYTHONPATH with another version of the package.
+
+    Raises:
+        SoundwhereError: The command failed.
+    """
+    times = []
+    with TemporaryDirectory() as folder:
+        for limit in (_FEW, _FEW + scenes):
+            options = ["--no-page", "--limit", str(limit), "--out", str(Path(folder) / str(limit))]
+            times.append(run_process(["-m", "soundwhere", "evaluate", *arguments, *options], environment))
+    (few_s, few_cpu_s), (wall_s, cpu_s) = times
+    return EvaluateTime(scenes, wall_s - few_s, cpu_s - few_cpu_s, few_cpu_s)
 
 
 def versions(against: Path | None) -> dict[str, dict[str, str]]:

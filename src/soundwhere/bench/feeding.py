@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from soundwhere.bench.clock import WARM_UP, Clock
 from soundwhere.bench.preparing import write_videos
 from soundwhere.data.folder import FolderClips
 from soundwhere.data.shards import ShardClips
@@ -69,7 +69,7 @@ def bench_feed(folder: Path, clips: int = 24, rounds: int = 3, seconds: float = 
     sharded, filmed = ShardClips(folder / "shards"), FolderClips(folder / "videos")
     tars = list((folder / "shards").glob("*.tar"))
     size = sum(path.stat().st_size for path in tars)
-    taken = {"shards": 0.0, "videos": 0.0, "read": 0.0}
+    clock = Clock()
     rng = np.random.default_rng(0)
     count = len(sharded)
     for turn in range(rounds + 1):  # the first is not counted
@@ -92,16 +92,11 @@ def bench_feed(folder: Path, clips: int = 24, rounds: int = 3, seconds: float = 
             "read": lambda: _read(tars),
         }
         for name, way in ways.items():
-            began = time.perf_counter()
-            way()
-            taken[name] += time.perf_counter() - began if turn else 0.0
-    return FeedBench(
-        count,
-        rounds * count / taken["shards"],
-        rounds * len(filmed) / taken["videos"],
-        size / count,
-        rounds * size / taken["read"] / 1e6,
-    )
+            with clock.time(name if turn else WARM_UP):
+                way()
+    rounds_s = clock.speeds()
+    shards, videos = count * rounds_s["shards"], len(filmed) * rounds_s["videos"]
+    return FeedBench(count, shards, videos, size / count, size * rounds_s["read"] / 1e6)
 
 
 def _read(paths: list[Path]) -> None:

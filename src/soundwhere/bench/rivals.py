@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from soundwhere.bench.training import Clock, training_steps, write_clips
+from soundwhere.bench.clock import Clock
+from soundwhere.bench.training import training_steps, write_clips
 from soundwhere.data.memory import MEMORY
 from soundwhere.data.training_scenes import make_draws
 from soundwhere.methods.catalogue import find_method
@@ -124,11 +125,8 @@ def _bench_stage(network: Any, stage: Stage, config: Config, steps: int) -> Stag
     }
     for number in range((steps + 1) * size):  # recordings into memory
         draws.draw(number)
-    clock = Clock(1)
-    for step in range(steps + 1):
-        for name, loop in loops.items():
-            with clock.time(name if step else "warm-up"):
-                next(loop)
+    clock = Clock()
+    clock.take_turns(loops, steps)
     speeds = clock.speeds()
     return StageSpeed(stage.name, speeds["ours"], speeds["plain"], stage.phases[-1].until)
 

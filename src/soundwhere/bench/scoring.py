@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from soundwhere.bench.clock import Clock
 from soundwhere.constants import FRAME_PX
 from soundwhere.errors import needing
 from soundwhere.metrics.baselines import random_smooth
@@ -56,22 +56,19 @@ def bench_metrics(pairs: int = 4000, batch: int = 32, size: tuple[int, int] = (F
         from sklearn.metrics import average_precision_score
     scored: list[PairScores] = []
     looped: list[tuple[float, float]] = []
-    ours_s = loop_s = 0.0
+    clock = Clock()
     for start in range(0, pairs // 2, batch):
         maps, truth = _scenes(range(start, min(start + batch, pairs // 2)), size)
-        clock = time.perf_counter()
-        scored.append(frame_wise(maps, truth))
-        ours_s += time.perf_counter() - clock
-        clock = time.perf_counter()
-        for heat, masks in zip(maps.numpy(), truth.numpy(), strict=True):
-            looped += _loop(heat, masks, average_precision_score)
-        loop_s += time.perf_counter() - clock
-    clock = time.perf_counter()
-    ours = summarise(concatenate(scored))
-    ours_s += time.perf_counter() - clock
-    clock = time.perf_counter()
-    theirs = _loop_summary(looped)
-    loop_s += time.perf_counter() - clock
+        with clock.time("ours"):
+            scored.append(frame_wise(maps, truth))
+        with clock.time("loop"):
+            for heat, masks in zip(maps.numpy(), truth.numpy(), strict=True):
+                looped += _loop(heat, masks, average_precision_score)
+    with clock.time("ours"):
+        ours = summarise(concatenate(scored))
+    with clock.time("loop"):
+        theirs = _loop_summary(looped)
+    ours_s, loop_s = clock.total_s("ours"), clock.total_s("loop")
     difference = max(abs(ours[name] - value) for name, value in theirs.items())
     return MetricsBench(len(looped), ours_s, loop_s, loop_s / ours_s, difference)
 

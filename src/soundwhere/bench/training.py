@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import count
@@ -13,6 +11,7 @@ import numpy as np
 import torch
 from PIL import Image as Pillow
 
+from soundwhere.bench.clock import WARM_UP, Clock
 from soundwhere.constants import CLIP_SAMPLES, SOURCES
 from soundwhere.data.clips import Clips
 from soundwhere.data.draws import Example, batches
@@ -125,22 +124,20 @@ def bench_training(
         held.sound(index)
     plain_draws = PlainDraws(clips, config.frame_px)
     our_draws = Mixtures(held, batch_size=batch_size, seed=0, frame_px=config.frame_px, features=features)
-    ours, plain = (training_steps(deepcopy(network), stage, draws, batch_size) for draws in (our_draws, plain_draws))
-    clock = Clock(batch_size)
-    for step in range(steps + 1):
-        for name, loop in (("ours", ours), ("plain", plain)):
-            with clock.time(name if step else "warm-up"):
-                next(loop)
+    both: dict[str, Draws] = {"ours": our_draws, "plain": plain_draws}
+    loops = {name: training_steps(deepcopy(network), stage, draws, batch_size) for name, draws in both.items()}
+    clock = Clock()
+    clock.take_turns(loops, steps)
     first = next(batches(plain_draws, range(1), batch_size))
     for step in range(steps + 1):
-        with clock.time("decode" if step else "warm-up"):
+        with clock.time("decode" if step else WARM_UP):
             [plain_draws.draw(number) for number in range(batch_size)]
-        with clock.time("loader" if step else "warm-up"):
+        with clock.time("loader" if step else WARM_UP):
             next(batches(our_draws, range(step, step + 1), batch_size))
-        _time_parts(network, stage, first, clock if step else Clock(batch_size))
-    speeds = clock.speeds()
-    parts = {name: speed for name, speed in speeds.items() if name not in ("ours", "plain", "warm-up")}
-    return TrainingBench(parts, speeds["ours"], speeds["plain"])
+        _time_parts(network, stage, first, clock if step else Clock())
+    parts = clock.speeds(batch_size)
+    ours, plain = parts.pop("ours"), parts.pop("plain")
+    return TrainingBench(parts, ours, plain)
 
 
 def write_clips(folder: Path, number: int) -> Path:
@@ -158,25 +155,6 @@ def write_clips(folder: Path, number: int) -> Path:
         write_wav(folder / f"{scene.name}.wav", scene.mixture)
     write_text(folder / "clips.csv", "\n".join([*lines, ""]))
     return folder
-
-
-class Clock:
-    """Seconds by name; every time it runs, a batch is done."""
-
-    def __init__(self, batch_size: int) -> None:
-        self._batch_size = batch_size
-        self._seconds: dict[str, list[float]] = {}
-
-    @contextmanager
-    def time(self, name: str) -> Iterator[None]:
-        """Time what is done inside."""
-        began = time.perf_counter()
-        yield
-        self._seconds.setdefault(name, []).append(time.perf_counter() - began)
-
-    def speeds(self) -> dict[str, float]:
-        """Scenes per second, by name."""
-        return {name: self._batch_size * len(taken) / sum(taken) for name, taken in self._seconds.items()}
 
 
 def training_steps(network: Network, stage: Stage, draws: Draws, batch_size: int) -> Iterator[object]:

@@ -178,7 +178,7 @@ def _metrics(options: Metrics) -> None:
 
 
 def _localise(options: Localise) -> None:
-    from soundwhere.bench.localise_report import bench_localise
+    from soundwhere.bench.localising import bench_localise
 
     if not 1 <= options.seconds <= _LONGEST_S:
         raise ConfigError(f"--seconds is {options.seconds:g}.", f"Give between 1 and {_LONGEST_S}.")
@@ -200,8 +200,7 @@ def _command(options: Command) -> None:
 
 
 def _evaluate(options: Evaluate) -> None:
-    from soundwhere.bench.command import versions
-    from soundwhere.bench.evaluating import bench_evaluate
+    from soundwhere.bench.command import bench_evaluate, versions
 
     _require_scenes(options.scenes)
     where = [] if options.data is None else ["--data", str(options.data)]

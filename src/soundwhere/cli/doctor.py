@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -96,12 +97,11 @@ def _extras() -> Iterator[str]:
     """One line per extra of the package, from its own metadata."""
     wanted: dict[str, list[str]] = {}
     for requirement in requires("soundwhere") or []:
-        name, _, condition = requirement.partition(";")
-        if "extra ==" in condition:
-            extra = condition.split("extra ==")[1].strip(" '\"")
-            wanted.setdefault(extra, []).append(name)
+        found = re.fullmatch(r"""([\w.-]+).*;.*extra == ['"](.+)['"]""", requirement)  # jinja2>=3.1; extra == "report"
+        if found:
+            wanted.setdefault(found[2], []).append(found[1])
     for extra, names in sorted(wanted.items()):
-        packages = [package for package in map(_package, names) if package != "soundwhere"]
+        packages = [name for name in names if name != "soundwhere"]
         missing = [package for package in packages if _version(package) is None]
         state = f"missing {', '.join(missing)}: pip install 'soundwhere[{extra}]'" if missing else "present"
         yield f"{extra:<12} {state}"
@@ -185,14 +185,6 @@ def _print_media(file: Path) -> None:
         print("  no sound: localise it with --audio RECORDING")
     if not info.has_video:
         print(f"  no picture: localise a photo with this sound: soundwhere photo.jpg --audio {file}")
-
-
-def _package(requirement: str) -> str:
-    """The name in a requirement such as `jinja2>=3.1`."""
-    return next(
-        (requirement[:i] for i, letter in enumerate(requirement) if not (letter.isalnum() or letter in "-_.")),
-        requirement,
-    ).strip()
 
 
 def _version(package: str) -> str | None:

@@ -142,7 +142,7 @@ def run(arguments: list[str]) -> int:
 def _evaluate(options: Options, preset: Preset, command: str, device: torch.device) -> None:
     from soundwhere.distributed import is_main
     from soundwhere.evaluation.answerers import InputFreeAnswerer
-    from soundwhere.evaluation.files import write_results, write_scene_scores, write_tables
+    from soundwhere.evaluation.files import write_evaluation
     from soundwhere.evaluation.predictions import Predictions
     from soundwhere.evaluation.qualitative import find_scenes, write_figure
     from soundwhere.evaluation.scorebook import outdated
@@ -209,11 +209,8 @@ def _evaluate(options: Options, preset: Preset, command: str, device: torch.devi
         "about": task.about,
         "methods": [method.identity for method in methods],
         "constant": constant.identity,
-        "seeds": {"bootstrap": 0, "random_maps": 0, "random_scenes": 0},
     }
-    write_results(out / "results.json", benchmark, evaluation, summary, facts)
-    write_scene_scores(out / "scenes.npz", evaluation)
-    write_tables(out, tables)
+    write_evaluation(out, benchmark, evaluation, summary, tables, facts)
     listed = dataclasses.replace(benchmark, scenes=benchmark.truths) if options.input_free else benchmark
     listed.write_list(out / "list.csv")
     if drawn:
@@ -369,7 +366,7 @@ def _page(
     constant: Constant,
 ) -> None:
     from soundwhere import __version__
-    from soundwhere.evaluation.page import curves, sheets, write_page
+    from soundwhere.evaluation.page import Section, curves, sheets, write_page
     from soundwhere.evaluation.rows import Row
 
     own = [Row(method.label) for method in reversed(methods)]
@@ -383,4 +380,4 @@ def _page(
     pictures: dict[str, Any] = {**curves(evaluation, [row for row in compared if row in evaluation.scores])}
     if methods:
         pictures |= sheets(evaluation, task.scenes, methods)
-    write_page(path, f"Evaluation on {task.benchmark.name}", facts, tables, pictures)
+    write_page(path, f"Evaluation on {task.benchmark.name}", facts, [Section(tables=tables, pictures=pictures)])

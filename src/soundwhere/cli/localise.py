@@ -16,7 +16,7 @@ from soundwhere.errors import ConfigError, MediaError, SoundwhereError
 from soundwhere.inference.formats import DEFAULT_FORMATS, FILES, parse_formats
 from soundwhere.terminal.batch import ClipRunner, Outcome, Task, failed
 from soundwhere.terminal.messages import say, show_path
-from soundwhere.terminal.options import FLAG, MANY, NONE, LocaliserOptions, Names, named, parse
+from soundwhere.terminal.options import FLAG, MANY, NONE, LocaliserOptions, Names, check_workers, named, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,8 +80,7 @@ def run(arguments: list[str]) -> int:
     formats = parse_formats(options.formats)
     if not options.files:
         raise ConfigError("No file was given.", "For example: soundwhere clip.mp4. More: soundwhere localise --help")
-    if options.workers is not None and options.workers < 1:
-        raise ConfigError(f"{options.workers} is not a valid number of workers.", "Give --workers 1 or more.")
+    check_workers(options.workers)
     if options.overwrite and options.skip_done:
         raise ConfigError("--overwrite and --skip-done contradict each other.", "Give one of them.")
     clips, outcomes = _find(options.files)
@@ -141,8 +140,7 @@ def _work(tasks: list[Task], options: Options, alone: bool) -> Iterator[Outcome]
     elif (options.on == "local" and (options.workers or 1) == 1) or len(tasks) <= 1:
         yield from map(ClipRunner(load).attempt, tasks)
     else:
-        from soundwhere.inference.engine import work_on
-        from soundwhere.inference.pool import Died
+        from soundwhere.inference.pool import Died, work_on
         from soundwhere.terminal.progress import Bar
 
         workers = min(options.workers or len(tasks), len(tasks))
@@ -205,14 +203,11 @@ def _find(names: tuple[str, ...]) -> tuple[list[Path], list[Outcome]]:
 
 def _expand(name: str) -> Iterator[Path]:
     """The files a name stands for: itself, the videos below a folder, or what a pattern matches."""
-    from soundwhere.media.container import VIDEO_SUFFIXES, left_out
+    from soundwhere.inference.folder import videos_below
 
     path = Path(name)
     if path.is_dir():
-        files = (file for file in sorted(path.rglob("*")) if file.suffix.lower() in VIDEO_SUFFIXES and file.is_file())
-        for file in files:
-            if not any(map(left_out, file.relative_to(path).parts)):
-                yield file
+        yield from videos_below(path)
     elif not path.exists() and glob.has_magic(name):
         yield from (Path(match) for match in sorted(glob.glob(name, recursive=True)) if Path(match).is_file())  # noqa: PTH207 - absolute patterns too
     else:

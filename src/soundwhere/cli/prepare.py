@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,7 +12,7 @@ import tyro
 from soundwhere.errors import ConfigError
 from soundwhere.preparation.recipe import Recipe
 from soundwhere.terminal.messages import say
-from soundwhere.terminal.options import FLAG, named, parse
+from soundwhere.terminal.options import FLAG, check_workers, named, parse
 
 if TYPE_CHECKING:
     from soundwhere.preparation.lists import Listing
@@ -35,8 +33,6 @@ Examples:
   soundwhere prepare verify shards/
   soundwhere train --source shards --root shards/ --out runs/first
 """
-
-_SAY_EVERY_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def run(arguments: list[str]) -> int:
     options = parse(Options, arguments, "prepare", description=DESCRIPTION)
     if not options.sources:
         raise ConfigError("No folder and no list was given.", "For example: soundwhere prepare videos/ --out shards/")
-    _check_workers(options.workers)
+    check_workers(options.workers)
     if options.shard_mb <= 0 or (options.clips_per_shard or 1) < 1:
         raise ConfigError("A shard must hold something.", "Give --shard-mb above 0, --clips-per-shard 1 or more.")
     from soundwhere.preparation.lists import Listing
@@ -98,8 +94,9 @@ def run(arguments: list[str]) -> int:
     if options.dry_run:
         return _dry_run(options, listing)
     from soundwhere.preparation.prepare import prepare
+    from soundwhere.terminal.progress import Bar
 
-    with _Meter("clips") as meter:
+    with Bar("preparing", 0, "clips") as bar:
         report = prepare(
             options.out,
             listing,
@@ -110,7 +107,7 @@ def run(arguments: list[str]) -> int:
             part=_part(options.part),
             engine=options.on,
             workers=options.workers,
-            progress=meter.update,
+            progress=bar.update,
         )
     return _tell(report, options)
 
@@ -141,7 +138,7 @@ def _tell(report: Report, options: Options) -> int:
 
 
 def _dry_run(options: Options, listing: Listing) -> int:
-    from soundwhere.inference.engine import default_workers
+    from soundwhere import cores
     from soundwhere.preparation.estimate import estimate
 
     found = estimate(
@@ -151,7 +148,7 @@ def _dry_run(options: Options, listing: Listing) -> int:
         shard_bytes=int(options.shard_mb * (1 << 20)),
         clips_per_shard=options.clips_per_shard,
     )
-    workers = options.workers or default_workers()
+    workers = options.workers or cores.allowed()
     print(f"{found.clips} clips in {found.shards} shards of {found.clips_per_shard}, {found.left} clips left to do")
     print(f"a sample of {found.sampled} clips: {len(found.problems)} cannot be used, {_size(found.clip_bytes)} each")
     for problem in found.problems:
@@ -162,19 +159,15 @@ def _dry_run(options: Options, listing: Listing) -> int:
 
 def _verify(options: VerifyOptions) -> int:
     from soundwhere.preparation.verify import verify
+    from soundwhere.terminal.progress import Bar
 
-    _check_workers(options.workers)
-    with _Meter("shards") as meter:
-        result = verify(options.folder, engine=options.on, workers=options.workers, progress=meter.update)
+    check_workers(options.workers)
+    with Bar("verifying", 0, "shards") as bar:
+        result = verify(options.folder, engine=options.on, workers=options.workers, progress=bar.update)
     for finding in result.findings:
         print(f"{finding.file}: {finding.what}")
     print(f"{result.shards} shards, {result.clips} whole clips, {len(result.findings)} findings")
     return 2 if result.findings else 0
-
-
-def _check_workers(workers: int | None) -> None:
-    if workers is not None and workers < 1:
-        raise ConfigError(f"{workers} is not a valid number of workers.", "Give --workers 1 or more.")
 
 
 def _range(text: str) -> tuple[int, int | None]:
@@ -191,38 +184,6 @@ def _part(text: str) -> tuple[int, int]:
     if match is None or int(match[1]) >= int(match[2]):
         raise ConfigError(f"--part is {text!r}.", "Give I/N, such as 0/8 for the first of eight parts.")
     return int(match[1]), int(match[2])
-
-
-class _Meter:
-    """Progress with rate and time left: a bar on a terminal, elsewhere a line now and then."""
-
-    def __init__(self, unit: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._unit = unit
-        self._began = self._spoke = time.monotonic()
-        console = Console(stderr=True)
-        columns = TextColumn("preparing"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")
-        self._progress = Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
-        self._task = self._progress.add_task("", total=None, rate="")
-
-    def __enter__(self) -> _Meter:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def update(self, done: int, total: int) -> None:
-        """Say how much is done."""
-        now = time.monotonic()
-        rate = done / max(now - self._began, 1e-9)
-        self._progress.update(self._task, completed=done, total=total, rate=f"{rate:.1f} {self._unit}/s")
-        if self._progress.disable and now - self._spoke > _SAY_EVERY_S:
-            self._spoke = now
-            left = _clock((total - done) / rate) if rate else "?"
-            print(f"{done}/{total} {self._unit}  {rate:.1f} {self._unit}/s  {left} left", file=sys.stderr)
 
 
 def _size(count: float) -> str:

@@ -13,7 +13,7 @@ from soundwhere.errors import ConfigError, DataError
 from soundwhere.files import claimed_folder
 from soundwhere.reproduction.scales import PartName, ScaleName
 from soundwhere.terminal.messages import print_written, say, show_path
-from soundwhere.terminal.options import FLAG, named, parse
+from soundwhere.terminal.options import FLAG, check_limit, check_positive, named, parse
 from soundwhere.terminal.scenes import Scored, task_of
 
 if TYPE_CHECKING:
@@ -110,11 +110,8 @@ def _settled(options: Options) -> Options:
         raise ConfigError(f"--scale {name} needs data.", "Give its folder with --data, or leave out --scale.")
     if options.data is not None and not options.data.is_dir():
         raise DataError(f"{options.data} is not a folder.", "Give the folder of the data set with --data.")
-    if options.limit is not None and options.limit < 2:
-        raise ConfigError(f"--limit {options.limit} leaves too few scenes.", "Give at least 2.")
-    for option, value in (("steps", options.steps), ("minutes", options.minutes)):
-        if value is not None and not value > 0:
-            raise ConfigError(f"--{option} is {value:g}.", "It must be greater than 0.")
+    check_limit(options.limit)
+    check_positive(steps=options.steps, minutes=options.minutes)
     if options.quick:
         options = replace(options, steps=options.steps or QUICK_STEPS, limit=options.limit or QUICK_SCENES)
     return replace(
@@ -200,7 +197,7 @@ class _Parts:
 
     def _say_how_long(self) -> None:
         """Begin with SCAV's training, which tells how fast this machine is, and say what all the rest will take."""
-        from soundwhere.reproduction.durations import durations, measure
+        from soundwhere.reproduction.budget import durations, measure
 
         if self.scav.taken:
             say("How long it takes is not known beforehand: SCAV is not trained here.")

@@ -50,7 +50,6 @@ def run(arguments: list[str]) -> int:
     if options.limit_mb < 1:
         raise ConfigError(f"{options.limit_mb} MB is not a valid limit for uploads.", "Give --limit-mb 1 or more.")
     from soundwhere.inference.settings import Settings
-    from soundwhere.media.container import VIDEO_SUFFIXES
     from soundwhere.serve.jobs import Jobs, Shelf
     from soundwhere.serve.server import serve
     from soundwhere.terminal.messages import announce
@@ -63,7 +62,7 @@ def run(arguments: list[str]) -> int:
     try:
         serve(
             Jobs(options.work / "jobs"),
-            None if options.folder is None else Shelf(options.folder, VIDEO_SUFFIXES),
+            None if options.folder is None else Shelf(options.folder),
             options.localiser(),
             options.host,
             options.port,

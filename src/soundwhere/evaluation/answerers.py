@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from soundwhere.types import Scene
 
 EVERYTHING, RANDOM = Row(answer="everything on"), Row(answer="random smooth maps")
+_SEED = 0  # of the random maps
 
 
 class Answer(NamedTuple):
@@ -70,22 +71,18 @@ class InputFreeAnswerer:
         blobs: Constant ones, by their rows.
         maps: How many maps the others give.
         others: Which others there are.
-        seed: Of the random maps.
     """
 
-    def __init__(
-        self, blobs: Mapping[Row, Blobs], maps: int, others: Sequence[Row] = (EVERYTHING, RANDOM), seed: int = 0
-    ) -> None:
+    def __init__(self, blobs: Mapping[Row, Blobs], maps: int, others: Sequence[Row] = (EVERYTHING, RANDOM)) -> None:
         self._blobs = blobs
         self._maps = maps
-        self._seed = seed
         self.rows: dict[Row, Kind] = dict.fromkeys((*blobs, *others), "input-free")
 
     @property
     def identity(self) -> dict[str, Any]:
         """Its rows, in which the blobs' frames and widths are, and the seed."""
         grids = sorted({each.grid for each in self._blobs.values()})
-        return {"input-free": list(map(str, self.rows)), "grids": grids, "maps": self._maps, "seed": self._seed}
+        return {"input-free": list(map(str, self.rows)), "grids": grids, "maps": self._maps, "seed": _SEED}
 
     def answer(self, view: View) -> dict[Row, Answer]:
         """The same maps for every scene, but for the random ones."""
@@ -95,7 +92,7 @@ class InputFreeAnswerer:
         height, width = view.size
         if row.answer == RANDOM.answer:
             # crc32 depends on the name alone, unlike `hash`, which changes from run to run
-            seeds = [crc32(f"{self._seed} {scene.name}".encode()) for scene in view.scenes]
+            seeds = [crc32(f"{_SEED} {scene.name}".encode()) for scene in view.scenes]
             return torch.stack([random_smooth(height, width, self._maps, seed=seed) for seed in seeds])
         blobs = self._blobs.get(row)
         fixed = everything_on(height, width, self._maps) if blobs is None else blobs.maps(height, width)

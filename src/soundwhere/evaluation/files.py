@@ -25,22 +25,36 @@ if TYPE_CHECKING:
 SCHEMA: Final = "soundwhere-evaluation-1"
 
 
-def write_results(
-    path: Path, benchmark: Benchmark, evaluation: Evaluation, summary: Summary, facts: dict[str, Any]
+def write_evaluation(
+    folder: Path,
+    benchmark: Benchmark,
+    evaluation: Evaluation,
+    summary: Summary,
+    tables: Sequence[Table],
+    facts: dict[str, Any],
 ) -> None:
-    """Write results.json.
+    """Write results.json, scenes.npz, tables.md and tables.tex.
 
     Args:
-        path: The file.
+        folder: Where to.
         benchmark: What was scored on.
         evaluation: What was scored.
         summary: Its figures.
-        facts: Command, methods, seeds and whatever else a reader needs to repeat the run, as JSON values.
+        tables: The same as tables.
+        facts: Command, methods and whatever else a reader needs to repeat the run, as JSON values.
     """
+    write_json(folder / "results.json", _results(benchmark, evaluation, summary, facts))
+    _write_scene_scores(folder / "scenes.npz", evaluation)
+    write_text(folder / "tables.md", "\n".join(to_markdown(table) for table in tables))
+    write_text(folder / "tables.tex", "\n".join(to_latex(table) for table in tables))
+
+
+def _results(benchmark: Benchmark, evaluation: Evaluation, summary: Summary, facts: dict[str, Any]) -> dict[str, Any]:
     rows, columns = evaluation.grid
-    value = {
+    return {
         "schema": SCHEMA,
         **facts,
+        "seeds": {"bootstrap": 0, "random_maps": 0, "random_scenes": 0},
         "versions": {
             "soundwhere": __version__,
             "python": platform.python_version(),
@@ -64,10 +78,9 @@ def write_results(
         },
         **summary.as_json(),
     }
-    write_json(path, value)
 
 
-def write_scene_scores(path: Path, evaluation: Evaluation) -> None:
+def _write_scene_scores(path: Path, evaluation: Evaluation) -> None:
     """Write the scores of every scene as npz.
 
     `scenes` has the names, `level_difference_db` is NaN where unknown, and `rows` has the names of the rows. Row r's
@@ -91,9 +104,3 @@ def write_scene_scores(path: Path, evaluation: Evaluation) -> None:
         arrays |= {f"{number}/{name}": column for name, column in columns.items()}
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
-
-
-def write_tables(folder: Path, tables: Sequence[Table]) -> None:
-    """Write tables.md and tables.tex."""
-    write_text(folder / "tables.md", "\n".join(to_markdown(table) for table in tables))
-    write_text(folder / "tables.tex", "\n".join(to_latex(table) for table in tables))

@@ -86,29 +86,15 @@ class Section:
         return "\n".join(parts)
 
 
-def write_page(
-    path: Path,
-    title: str,
-    facts: Mapping[str, str],
-    tables: Sequence[Table],
-    pictures: Mapping[str, Image | Figure],
-    words: Mapping[str, str] | None = None,
-) -> None:
-    """Write a page, everything in one file.
+def write_page(path: Path, title: str, facts: Mapping[str, str], sections: Sequence[Section]) -> None:
+    """Write a page, with links at its head to the parts that have a title, everything in one file.
 
     Args:
         path: The HTML file.
         title: Its head.
-        facts: Shown above the tables, by name.
-        tables: In their order.
-        pictures: Shown below them, by heading: photos or charts.
-        words: What is to be said before the tables, by question.
+        facts: Shown above the parts, by name.
+        sections: The parts.
     """
-    write_sections(path, title, facts, [Section("", words or {}, tables, pictures)])
-
-
-def write_sections(path: Path, title: str, facts: Mapping[str, str], sections: Sequence[Section]) -> None:
-    """Write a page of several parts, with links to them at its head, everything in one file."""
     shown = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd>" for key, value in facts.items())
     titles = [(number, section.title) for number, section in enumerate(sections, 1) if section.title]
     links = [f'<a href="#part-{number}">{html.escape(each)}</a>' for number, each in titles]

@@ -77,7 +77,6 @@ def summarise_evaluation(
     real_pairs: Mapping[Row, RowScores] | None = None,
     thresholds: Mapping[Row, float] | None = None,
     draws: int = DRAWS,
-    seed: int = 0,
 ) -> Summary:
     """Summarise an evaluation.
 
@@ -87,13 +86,12 @@ def summarise_evaluation(
         real_pairs: For scenes that are all negatives: what each method scored on pictures with their own sound.
         thresholds: Of each method, the confidence from which a source counts as sounding.
         draws: Bootstrap samples of the scenes.
-        seed: Decides which scenes are drawn.
     """
     everything = evaluation.scores
     scored = {row: scores for row, scores in everything.items() if len(scores.pairs)}
     methods = [row for row, scores in scored.items() if scores.kind == "method"]
     answers = [row for row, scores in scored.items() if scores.kind in ("method", "training-free")]
-    sampler = _Sampler(evaluation.preset, draws, seed)
+    sampler = _Sampler(evaluation.preset, draws)
     best = constant.best if constant is not None else None
     rivals = [*combinations(methods, 2)]
     rivals += [(row, best) for row in methods if best is not None]
@@ -126,34 +124,45 @@ def summarise_evaluation(
         counting={
             row: found
             for row in methods
-            if row in (thresholds or {}) and (found := _counting(everything, row, (thresholds or {})[row], draws, seed))
+            if row in (thresholds or {}) and (found := _counting(everything, row, (thresholds or {})[row], draws))
         },
         mask_kinds=_by_mask_kind(evaluation, scored, best, sampler),
     )
 
 
-def _counting(scores: Mapping[Row, RowScores], row: Row, threshold: float, draws: int, seed: int) -> Figures:
+def _counting(scores: Mapping[Row, RowScores], row: Row, threshold: float, draws: int) -> Figures:
     """How well a method counts; nothing if it was not asked, or does not say how sure it is."""
     heard = {control: scores.get(row.under(control)) for control in ("own", "alone", "nothing", "silent")}
     if any(each is None or not each.sure.size for each in heard.values()):
         return {}
     sure = {control: each.sure for control, each in heard.items() if each is not None}
-    return count_right(sure, [nothing_for(number) for number in range(len(sure["own"]))], threshold, draws, seed)
+    return count_right(sure, nothing_heard(sure), threshold, draws)
+
+
+def nothing_heard(sure: Mapping[str, NDArray[np.float64]]) -> list[str]:
+    """What each of N scenes heard of nothing it shows, where it is known how sure a model then is, by control."""
+    return [nothing_for(number) for number in range(len(sure["own"]))]
+
+
+def known_mean(values: NDArray[np.float64]) -> Interval | None:
+    """The mean of the values that are not NaN; None if there are none."""
+    known = values[~np.isnan(values)]
+    return mean_interval(known) if len(known) else None
 
 
 class _Sampler:
     """Bootstrap with the same settings everywhere."""
 
-    def __init__(self, preset: Preset, draws: int, seed: int) -> None:
-        self._preset, self._draws, self._seed = preset, draws, seed
+    def __init__(self, preset: Preset, draws: int) -> None:
+        self._preset, self._draws = preset, draws
 
     def figures(self, pairs: PairScores) -> Figures:
         preset = self._preset
-        return intervals(pairs, preset.levels, preset.meaning, draws=self._draws, seed=self._seed)
+        return intervals(pairs, preset.levels, preset.meaning, draws=self._draws)
 
     def difference(self, first: PairScores, second: PairScores) -> Figures:
         preset = self._preset
-        return paired_differences(first, second, preset.levels, preset.meaning, draws=self._draws, seed=self._seed)
+        return paired_differences(first, second, preset.levels, preset.meaning, draws=self._draws)
 
     def known_means(
         self, values: NDArray[np.float64], names: tuple[str, ...], parts: Sequence[Sequence[str]] = ()
@@ -164,7 +173,7 @@ class _Sampler:
         if not there.any():
             return {}
         return {
-            name: mean_interval(column, self._draws, self._seed, shared)
+            name: mean_interval(column, self._draws, made_of=shared)
             for name, column in zip(names, values[there].T, strict=True)
         }
 
@@ -179,7 +188,7 @@ class _Sampler:
                 "real_lit": self._mean(other.lit),
                 "real_confidence": self._mean(other.confidence),
                 **found,
-                "auroc": auroc_interval(*confidences, self._draws, self._seed, paired=False),
+                "auroc": auroc_interval(*confidences, self._draws, paired=False),
             }
         both = ~np.isnan(absent.confidence)
         if not both.any():
@@ -189,11 +198,11 @@ class _Sampler:
             "absent_lit": self._mean(absent.lit[both]),
             "real_confidence": self._mean(real.confidence[both]),
             "absent_confidence": self._mean(absent.confidence[both]),
-            "auroc": auroc_interval(real.confidence[both], absent.confidence[both], self._draws, self._seed),
+            "auroc": auroc_interval(real.confidence[both], absent.confidence[both], self._draws),
         }
 
     def _mean(self, values: NDArray[np.float64]) -> Interval:
-        return mean_interval(values, self._draws, self._seed)
+        return mean_interval(values, self._draws)
 
 
 def _by_mask_kind(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.metrics.counting import MISSES
 from soundwhere.metrics.listening import GATE
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from soundwhere.evaluation.scoring import Evaluation
     from soundwhere.evaluation.summary import Figures, Summary
 
-_INTERVALS = "Intervals: 95 %, bootstrap over scenes."
+INTERVALS: Final = "Intervals: 95 %, bootstrap over scenes."
+PAIRED: Final = "First minus second on the same scenes; an interval without 0 is more than the choice of scenes."
 
 
 def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> list[Table]:
@@ -35,15 +36,15 @@ def evaluation_tables(evaluation: Evaluation, summary: Summary, title: str) -> l
         _negatives(summary, kinds),
         *_counting(summary, kinds),
         *(
-            figures_table(f"Sources with {maker} masks only", rows, _names(rows), _INTERVALS, kinds=kinds)
+            figures_table(f"Sources with {maker} masks only", rows, _names(rows), INTERVALS, kinds=kinds)
             for maker, rows in summary.mask_kinds.items()
         ),
         figures_table(
             "Paired differences",
             pairs,
             _names(pairs),
-            "First minus second on the same scenes; an interval without 0 is more than the choice of scenes.",
-            _INTERVALS,
+            PAIRED,
+            INTERVALS,
             kinds=dict.fromkeys(pairs, "paired"),
             signed=_names(pairs),
         ),
@@ -69,7 +70,7 @@ def _scores(evaluation: Evaluation, summary: Summary, title: str, kinds: Mapping
     preset = evaluation.preset
     how = (
         f"{len(evaluation.names)} scenes. Scored as {preset.name} ({preset.origin}): {preset.domain}, {preset.rule}, "
-        f"{preset.matching} matching, {preset.upsampling} upsampling. In percent. {_INTERVALS}"
+        f"{preset.matching} matching, {preset.upsampling} upsampling. In percent. {INTERVALS}"
     )
     drop = (
         f"drop: {figure_name(dropped)} with the scene's own sound minus with another's, paired; "
@@ -99,7 +100,7 @@ def _frames(summary: Summary, kinds: Mapping[Any, str]) -> Table:
     note = (
         "Share of scenes whose best frames are exactly the sounding ones, and whose highest peak lies in one of them."
     )
-    return figures_table("Sounding frames found among silent ones", rows, columns, note, _INTERVALS, kinds=kinds)
+    return figures_table("Sounding frames found among silent ones", rows, columns, note, INTERVALS, kinds=kinds)
 
 
 def _solo_peaks(evaluation: Evaluation, summary: Summary, kinds: Mapping[Any, str]) -> Table:
@@ -107,7 +108,7 @@ def _solo_peaks(evaluation: Evaluation, summary: Summary, kinds: Mapping[Any, st
     right = "the object that makes it" if evaluation.grid == (1, 1) else "the frame that it belongs to"
     note = f"Share of sources whose sound, heard alone, has the peak of its map in {right}."
     columns = {"found": "solo peak", "chance": "chance"}
-    return figures_table("Solo sounds, each heard alone", rows, columns, note, _INTERVALS, kinds=kinds)
+    return figures_table("Solo sounds, each heard alone", rows, columns, note, INTERVALS, kinds=kinds)
 
 
 def _negatives(summary: Summary, kinds: Mapping[Any, str]) -> Table:
@@ -123,7 +124,7 @@ def _negatives(summary: Summary, kinds: Mapping[Any, str]) -> Table:
         f"Share of the picture lit to at least {GATE:g}, and the highest value of the maps, with the scene's own sound "
         "and with one of classes that are not in the picture; AUROC of the confidence between the two (50 is chance)."
     )
-    return figures_table("Sound of absent classes", rows, columns, note, _INTERVALS, kinds=kinds)
+    return figures_table("Sound of absent classes", rows, columns, note, INTERVALS, kinds=kinds)
 
 
 def _counting(summary: Summary, kinds: Mapping[Any, str]) -> list[Table]:
@@ -145,6 +146,6 @@ def _counting(summary: Summary, kinds: Mapping[Any, str]) -> list[Table]:
         "sound do not reach. Silence is digital."
     )
     return [
-        figures_table("How many sound: scenes counted right", summary.counting, right, lists, _INTERVALS, kinds=kinds),
-        figures_table("Scenes that light without a reason", summary.counting, lit, misses, _INTERVALS, kinds=kinds),
+        figures_table("How many sound: scenes counted right", summary.counting, right, lists, INTERVALS, kinds=kinds),
+        figures_table("Scenes that light without a reason", summary.counting, lit, misses, INTERVALS, kinds=kinds),
     ]

@@ -15,7 +15,7 @@ from soundwhere.data.synthetic.world import World
 from soundwhere.evaluation.answerers import RANDOM, InputFreeAnswerer
 from soundwhere.evaluation.constant import SIGMAS_PX, Blobs, choose_constant
 from soundwhere.evaluation.network_answerer import NetworkAnswerer, watched
-from soundwhere.evaluation.page import new_figure, write_page
+from soundwhere.evaluation.page import Section, new_figure, write_page
 from soundwhere.evaluation.qualitative import scene_sheet
 from soundwhere.evaluation.rows import FEATURE_NORM, Row
 from soundwhere.evaluation.scoring import evaluate
@@ -93,7 +93,7 @@ def write_training_report(run: Path) -> tuple[Path, list[Table]]:
     shown = {name: str(value) for name, value in facts.items()}
     heading = "Held-out scenes, the truth outlined, maps stretched as in scoring"
     pictures: dict[str, Image | Figure] = {heading: sheet, "Loss": curves}
-    write_page(run / "report.html", "Training report", shown, tables, pictures)
+    write_page(run / "report.html", "Training report", shown, [Section(tables=tables, pictures=pictures)])
     return run / "report.html", tables
 
 

@@ -68,6 +68,16 @@ def check_target(folder: Path, overwrite: bool = False) -> None:
         raise output_error(folder, PermissionError(errno.EACCES, "Permission denied"))
 
 
+def videos_below(folder: Path) -> Iterator[Path]:
+    """The videos in a folder and below it, in order, but for hidden ones and those of results."""
+    from soundwhere.media.container import VIDEO_SUFFIXES, left_out
+
+    for path in sorted(folder.rglob("*")):
+        hidden = any(map(left_out, path.relative_to(folder).parts))
+        if path.suffix.lower() in VIDEO_SUFFIXES and not hidden and path.is_file():
+            yield path
+
+
 def is_finished(folder: Path) -> bool:
     """Whether a folder holds a finished result."""
     bring_back(folder)

@@ -15,7 +15,7 @@ import numpy as np
 from soundwhere import cores
 from soundwhere.errors import CheckpointError
 from soundwhere.files import parse_json
-from soundwhere.inference.runtimes import Found
+from soundwhere.inference.runtimes import Found, session_options
 from soundwhere.media.log_mel import log_mel
 from soundwhere.media.spectrogram import PRESETS, log_spectrogram
 from soundwhere.methods.files import MODEL_PREFIX, SHIPPED, WEIGHTS, model_file, read_arrays, read_facts
@@ -117,10 +117,7 @@ def _opened(path: Path, weights: Future[dict[str, Any]], names: list[str], threa
     """A graph with its weights, ready to run, and the names of the values it takes."""
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave others the processor
+    options = session_options(threads)
     tensors = weights.result()
     options.add_external_initializers(names, [tensors[name] for name in names])
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

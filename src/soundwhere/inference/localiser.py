@@ -10,11 +10,11 @@ import numpy as np
 
 from soundwhere.inference.ahead import ahead, at_once, spread
 from soundwhere.inference.chunks import chunks, single
-from soundwhere.inference.following import Follower
 from soundwhere.inference.footage import Footage
 from soundwhere.inference.result import Result
 from soundwhere.inference.runtimes import load
 from soundwhere.inference.settings import Settings
+from soundwhere.inference.tracking import Follower
 from soundwhere.media.image import network_size
 from soundwhere.methods.files import DEFAULT
 

@@ -15,7 +15,7 @@ from soundwhere import cores
 from soundwhere.errors import CheckpointError, ConfigError, needing
 from soundwhere.files import parse_json
 from soundwhere.inference.export import FORMAT
-from soundwhere.inference.runtimes import Found
+from soundwhere.inference.runtimes import Found, session_options
 from soundwhere.media.image import normalise
 from soundwhere.methods.files import build, load_model, stored_config
 from soundwhere.methods.method import SEE
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from soundwhere.config import MethodConfig
-    from soundwhere.methods.method import Extra, Given, Localises, Network, Step
-    from soundwhere.types import Localisation
+    from soundwhere.methods.method import Localises, Network, Step
 
     Part = Callable[[list[NDArray[Any]]], list[NDArray[Any]]]  # inputs to outputs of a step, in its order
 
@@ -77,38 +76,14 @@ def fold_norms(model: M) -> M:
     return model
 
 
-class _Around:
-    """What is told of a network by whoever stands in for it."""
-
-    _network: Localises
-
-    @property
-    def config(self) -> MethodConfig:
-        """See `Localises`."""
-        return self._network.config
-
-    @property
-    def sources(self) -> int:
-        """See `Localises`."""
-        return self._network.sources
-
-    @property
-    def stride_px(self) -> int:
-        """See `Localises`."""
-        return self._network.stride_px
-
-
-class InTorch(_Around):
+class InTorch:
     """A network that `Runs`: arrays outside, tensors on the network's device inside."""
 
     def __init__(self, network: Localises) -> None:
         self._network = network
+        self.config, self.sources, self.stride_px = network.config, network.sources, network.stride_px
+        self.device = str(network.device)
         cores.settle()
-
-    @property
-    def device(self) -> str:
-        """See `Runs`."""
-        return str(self._network.device)
 
     @torch.inference_mode()
     def hear(self, sounds: NDArray[np.float32]) -> Sequence[Any]:
@@ -130,7 +105,7 @@ class InTorch(_Around):
         return Found(*(tensor.float().cpu().numpy() for tensor in answers))
 
 
-class Compiled(_Around):
+class Compiled:
     """An ONNX file that `Localises`: what has weights is computed by another runtime, the rest by torch.
 
     Args:
@@ -139,55 +114,33 @@ class Compiled(_Around):
         workers: Threads that will compute at the same time and share the processor.
     """
 
-    _network: Network
     device = torch.device("cpu")
 
     def __init__(self, path: Path, runtime: str, workers: int = 1) -> None:
         config, extract = read_onnx(path)
         with torch.device("meta"):  # no weights: those are in the file
-            self._network = build(config).eval()
+            network = build(config).eval()
         compile_part = partial({"onnx": _onnxruntime, "openvino": _openvino}[runtime], workers=workers)
-        for number, step in enumerate(self._network.parts):
-            part = _Part(step, partial(_compiled, step, extract, compile_part))
-            vars(self._network)[step.method] = part  # in place of the method, whose weights are not there
-            if number < len(self._network.steps[:3]):
+        for number, step in enumerate(network.parts):
+            part = _Part(step, extract, compile_part)
+            vars(network)[step.method] = part  # in place of the method, whose weights are not there
+            if number < len(network.steps[:3]):
                 part.open()  # every answer needs the first ones, and what is wrong with a file is said at once
-
-    @property
-    def needs(self) -> frozenset[Extra]:
-        """See `Localises`."""
-        return self._network.needs
-
-    def see(self, image: Tensor) -> Tensor:
-        """See `Localises`."""
-        return self._network.see(image)
-
-    def hear(self, sound: Tensor) -> Tensor:
-        """See `Localises`."""
-        return self._network.hear(sound)
-
-    def sharpen(self, maps: Tensor, image: Tensor) -> Tensor:
-        """See `Localises`."""
-        return self._network.sharpen(maps, image)
-
-    def localise(
-        self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
-    ) -> Localisation:
-        """See `Localises`."""
-        return self._network.localise(seen, heard, sources, given)
+        self.config, self.needs = config, network.needs
+        self.sources, self.stride_px = network.sources, network.stride_px
+        self.see, self.hear, self.sharpen, self.localise = network.see, network.hear, network.sharpen, network.localise
 
 
 class _Part:
     """A step of the forward pass in another runtime, compiled when it is first needed."""
 
-    def __init__(self, step: Step, compiled: Callable[[], Part]) -> None:
-        self._step = step
-        self._compiled = compiled
+    def __init__(self, step: Step, extract: Callable[[Step], bytes], compile_part: Callable[..., Part]) -> None:
+        self._step, self._extract, self._compile = step, extract, compile_part
         self._run: Part | None = None
 
     def open(self) -> Part:
         if self._run is None:
-            self._run = self._compiled()
+            self._run = self._compile(self._extract(self._step), list(self._step.inputs), list(self._step.outputs))
         return self._run
 
     def __call__(self, *tensors: Tensor) -> Any:
@@ -198,10 +151,6 @@ class _Part:
     def _one(self, *tensors: Tensor) -> Any:
         arrays = self.open()([tensor.contiguous().numpy() for tensor in tensors])
         return self._step.gives(*map(torch.from_numpy, arrays))
-
-
-def _compiled(step: Step, extract: Callable[[Step], bytes], compile_part: Callable[..., Part]) -> Part:
-    return compile_part(extract(step), list(step.inputs), list(step.outputs))
 
 
 def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
@@ -235,10 +184,7 @@ def read_onnx(path: Path) -> tuple[MethodConfig, Callable[[Step], bytes]]:
 def _onnxruntime(content: bytes, inputs: list[str], outputs: list[str], workers: int) -> Part:
     with needing("onnxruntime", "export"):
         import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = max(1, cores.cores() // workers)
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or idle threads keep torch's waiting
+    options = session_options(max(1, cores.cores() // workers))
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def run(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:

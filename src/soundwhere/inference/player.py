@@ -105,4 +105,10 @@ def _source(result: Result, source: int) -> dict[str, Any]:
 
 def _packed(values: NDArray[np.floating]) -> str:
     """Values in [0, 1] as base64 of bytes."""
-    return b64encode(np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8).tobytes()).decode("ascii")
+    return b64encode(as_bytes(values)).decode("ascii")
+
+
+def as_bytes(values: NDArray[np.floating]) -> bytes:
+    """Values in [0, 1] as one byte each."""
+    coarse: NDArray[np.uint8] = np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8)
+    return coarse.tobytes()

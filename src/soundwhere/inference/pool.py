@@ -1,5 +1,7 @@
 """Processes that work on items: one that dies costs the item it had, and each can be ended at any moment.
 
+`work_on` has them do the work, or a ray cluster. Both give every item's answer as it comes.
+
 A process is made from a function `make(tell)`, called once in it, that returns what is called with one item after the
 other and returns its answer. `tell` sends news before the answer, such as progress. The function, items, news and
 answers travel by pickle.
@@ -14,8 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
+from soundwhere import cores
 from soundwhere.errors import SoundwhereError
 from soundwhere.signals import ctrl_c_blocked
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+Engine = Literal["local", "ray"]
 
 _PATIENCE_S = 15.0  # for a process to remove its partial files after it was told to end
 
@@ -127,6 +131,33 @@ class Worker(Generic[Item, Answer]):
                 self._process.kill()
                 self._process.join()
             return self._process.exitcode
+
+
+def work_on(
+    engine: Engine,
+    items: Sequence[Item],
+    make: Callable[[Tell], Callable[[Item], Answer]],
+    workers: int | None,
+    news: Callable[[Any], None] | None = None,
+) -> Iterator[tuple[Item, Answer | Died]]:
+    """Work through items.
+
+    Args:
+        engine: `local` processes, or `ray`.
+        items: What there is to do.
+        make: Makes what answers items, in each process.
+        workers: How many at once; None is one for each processor, of this machine or of the cluster.
+        news: Called with what local processes tell before they answer.
+
+    Raises:
+        SoundwhereError: `make` raised one, no process can be started, or the cluster cannot be reached or was lost.
+    """
+    if engine == "ray":
+        from soundwhere.inference.ray_pool import work_through_on_ray
+
+        yield from work_through_on_ray(items, make, workers)
+    else:
+        yield from work_through(items, make, workers or cores.allowed(), news)
 
 
 def work_through(

@@ -126,6 +126,17 @@ def opens_aside(model: str | Path, runtime: str | None, device: str) -> bool:
     return has_graphs(str(model))
 
 
+def session_options(threads: int) -> Any:
+    """How onnxruntime runs a graph: on so many threads, which leave others the processor while they are idle."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
 def _maybe_gpu() -> bool:
     """Whether torch, which takes seconds to import, should be asked if there is a graphics card to compute on."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":

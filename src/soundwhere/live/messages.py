@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from soundwhere.errors import MediaError
-from soundwhere.inference.player import warm
+from soundwhere.inference.player import as_bytes, warm
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from soundwhere.inference.live import LiveAnswer
     from soundwhere.types import Image, Waveform
 
@@ -91,7 +89,7 @@ def write_answer(answer: LiveAnswer) -> bytes:
         ],
     }
     text = json.dumps(about, allow_nan=False).encode("ascii")
-    return struct.pack("<I", len(text)) + text + _bytes(drawn)
+    return struct.pack("<I", len(text)) + text + as_bytes(drawn)
 
 
 def write_problem(error: str, remedy: str) -> str:
@@ -104,8 +102,3 @@ def _shares(answer: LiveAnswer, source: int) -> list[float]:
     height, width = answer.size
     x, y = answer.peaks[source]
     return [round(float(x) / width, 4), round(float(y) / height, 4)]
-
-
-def _bytes(values: NDArray[np.floating]) -> bytes:
-    coarse: bytes = np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8).tobytes()
-    return coarse

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import Depends, Request, WebSocket, WebSocketDisconnect
+from fastapi import Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -25,10 +25,10 @@ from soundwhere.live.clip import MOST_BYTES as LARGEST_CLIP
 from soundwhere.live.clip import write_clip
 from soundwhere.live.messages import MOST_BYTES, FrameMessage, read_message, write_answer, write_problem
 from soundwhere.media.draw import source_colour
-from soundwhere.web.addresses import LOOPBACK, listen, page_addresses
-from soundwhere.web.application import make_application
+from soundwhere.web.addresses import LOOPBACK, listen
+from soundwhere.web.application import TooLargeError
 from soundwhere.web.connections import Connection, make_server
-from soundwhere.web.door import add_door, admission, require_key, with_key
+from soundwhere.web.door import locked_application, page_links, require_key
 from soundwhere.web.guard import Guard
 
 if TYPE_CHECKING:
@@ -44,12 +44,6 @@ _PULL_S = 0.5  # after which somebody who waits for an answer looks whether it i
 _DISCONNECTED = (WebSocketDisconnect, RuntimeError, TimeoutError)  # RuntimeError: it was closed while we sent
 
 
-class TooLargeError(SoundwhereError):
-    """A clip beyond the limit."""
-
-    status = 413  # of the answer over HTTP
-
-
 def make_app(
     localiser: Localiser, fps: float = 10.0, key: str = "", patience_s: float = Connection.patience_s
 ) -> Guard:
@@ -61,10 +55,7 @@ def make_app(
         key: With it everyone has to follow the link `/enter?key=KEY` first, and the server may have any name.
         patience_s: How long a page may be silent.
     """
-    app = make_application(
-        "soundwhere live", "soundwhere.inference", "soundwhere.live", dependencies=[Depends(admission(key))]
-    )
-    add_door(app, key)
+    app = locked_application(key, "soundwhere live", "soundwhere.inference", "soundwhere.live")
     about = {
         "version": __version__,
         "model": localiser.model.config.name,
@@ -210,5 +201,5 @@ def serve_live(
     require_key(host, key, "your camera's page")
     listener = listen(host, port)
     server = make_server(make_app(localiser(), fps, key), message_bytes=MOST_BYTES)
-    ready([with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])])
+    ready(page_links(host, listener, key))
     server.run(sockets=[listener])

@@ -11,8 +11,7 @@ import numpy as np
 from soundwhere.data.shard_index import CLIPS, INDEX, PROBLEMS, read_index, shard_name, write_index
 from soundwhere.errors import ConfigError, SoundwhereError
 from soundwhere.files import as_csv, lock, remove_partial, write_text
-from soundwhere.inference.engine import work_on
-from soundwhere.inference.pool import Died
+from soundwhere.inference.pool import Died, work_on
 from soundwhere.media import container
 from soundwhere.preparation.plan import make_plan
 from soundwhere.preparation.shard import Outcome, Problem, ShardMaker, finished
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from soundwhere.inference.engine import Engine
-    from soundwhere.inference.pool import Tell
+    from soundwhere.inference.pool import Engine, Tell
     from soundwhere.preparation.lists import Listing
     from soundwhere.preparation.plan import Plan
     from soundwhere.preparation.recipe import Recipe

@@ -20,8 +20,7 @@ from soundwhere.data.shard_index import (
 from soundwhere.data.shards import members_of
 from soundwhere.errors import DataError, MediaError
 from soundwhere.files import parse_json, sha256
-from soundwhere.inference.engine import work_on
-from soundwhere.inference.pool import Died
+from soundwhere.inference.pool import Died, work_on
 from soundwhere.media.encoded import decode_jpeg, decode_sound
 from soundwhere.preparation.plan import read_plan
 
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from soundwhere.inference.engine import Engine
-    from soundwhere.inference.pool import Tell
+    from soundwhere.inference.pool import Engine, Tell
 
 
 @dataclass(frozen=True)

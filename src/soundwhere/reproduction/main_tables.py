@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from soundwhere.analysis.compare import JUDGED, PAPER
 from soundwhere.analysis.contenders import TOLD_MORE
 from soundwhere.evaluation.published import published
+from soundwhere.evaluation.tables import INTERVALS
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.report import Table, figure_name, percent
 
@@ -51,7 +52,7 @@ def main_tables(values: Mapping[str, Any]) -> list[Table]:
         columns = (f"{figure_name(figure)}, {whose}" for figure in _FIGURES for whose in ("paper", "ours"))
         note = (
             f"In percent. The paper's are of {name}; ours of {found['scenes']} scenes of {title}. A dash: no such "
-            "figure in the paper. Grey: told more than clips. Intervals: 95 %, bootstrap over scenes."
+            f"figure in the paper. Grey: told more than clips. {INTERVALS}"
         )
         head = ("system", "learnt from", *columns)
         words = f"{'Box' if found['truth'] == 'boxes' else 'Mask'} table: {title.removesuffix(', boxes')}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from soundwhere.errors import SoundwhereError
-from soundwhere.evaluation.page import Section, write_sections
+from soundwhere.evaluation.page import Section, write_page
 from soundwhere.files import write_json
 from soundwhere.reproduction.claims import as_values, claims_table, statements_table, tally
 
@@ -89,4 +89,4 @@ class Page:
         tables += [statements_table(self.statements)] if self.statements else []
         first = Section("Verdicts", {"In all:": self.verdicts()}, tables)
         write_json(self.out / "claims.json", {"settings": facts, **as_values(self.claims, self.statements)})
-        write_sections(self.out / "index.html", "The paper, reproduced", facts, [first, *self.sections])
+        write_page(self.out / "index.html", "The paper, reproduced", facts, [first, *self.sections])

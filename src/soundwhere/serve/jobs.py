@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.errors import DataError, OutputError, SoundwhereError
 from soundwhere.files import make_folder, output_error, write_text
-from soundwhere.media.container import left_out
+from soundwhere.inference.folder import videos_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -293,18 +293,15 @@ class Shelf:
 
     Attributes:
         root: The folder.
-        suffixes: Endings of videos, in lower case.
     """
 
     root: Path
-    suffixes: frozenset[str]
 
     def clips(self) -> Iterator[tuple[str, Path]]:
         """Number and path of each video, by name; hidden ones and results are left out."""
-        for path in sorted(self.root.rglob("*")):
-            inside = path.relative_to(self.root).parts
-            if path.suffix.lower() in self.suffixes and not any(map(left_out, inside)) and path.is_file():
-                yield hashlib.sha256("/".join(inside).encode(errors="surrogateescape")).hexdigest()[:16], path
+        for path in videos_below(self.root):
+            inside = path.relative_to(self.root).as_posix()
+            yield hashlib.sha256(inside.encode(errors="surrogateescape")).hexdigest()[:16], path
 
     def find(self, number: str) -> Path:
         """The video with a number."""

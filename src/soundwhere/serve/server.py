@@ -11,45 +11,40 @@ import shutil
 import zipfile
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
 
 from soundwhere import __version__
-from soundwhere.errors import SoundwhereError
 from soundwhere.inference.folder import list_files
 from soundwhere.inference.player import SCHEMA
 from soundwhere.inference.settings import MOST_SOURCES, Settings
 from soundwhere.media.container import VIDEO_SUFFIXES
 from soundwhere.media.image import IMAGE_SUFFIXES
+from soundwhere.methods.files import SHIPPED
 from soundwhere.serve.jobs import PLAYER, RESULT, Job, Jobs, MissingError, Shelf, plain_name, work_error
 from soundwhere.serve.runner import Runner
 from soundwhere.serve.worker import make_worker
-from soundwhere.web.addresses import LOOPBACK, listen, page_addresses
-from soundwhere.web.application import Text, make_application
+from soundwhere.web.addresses import LOOPBACK, listen
+from soundwhere.web.application import Text, TooLargeError
 from soundwhere.web.connections import make_server
-from soundwhere.web.door import add_door, admission, require_key, with_key
+from soundwhere.web.door import locked_application, page_links, require_key
 from soundwhere.web.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
+    from soundwhere.errors import SoundwhereError
+
 UPLOADS: Final = "/api/uploads"
-MODELS: Final = tuple(
-    sorted(
-        Path(file.name).stem
-        for file in (resources.files("soundwhere") / "weights").iterdir()
-        if file.name.endswith(".safetensors")
-    )
-)
+MODELS: Final = tuple(sorted(SHIPPED))
 """What may be chosen on the page: those that ship."""
 _PAGE: Final = "index.html"  # of a result
 
@@ -94,12 +89,6 @@ class Upload(Chosen):
     sound: Text = Field("", max_length=16)
 
 
-class TooLargeError(SoundwhereError):
-    """An upload beyond the limit."""
-
-    status = 413  # of the answer over HTTP
-
-
 def make_app(
     jobs: Jobs,
     runner: Runner,
@@ -127,14 +116,8 @@ def make_app(
         finally:
             runner.stop()
 
-    app = make_application(
-        "soundwhere serve",
-        "soundwhere.inference",
-        "soundwhere.serve",
-        lifespan=lifespan,
-        dependencies=[Depends(admission(key))],
-    )
-    add_door(app, key)
+    packages = ("soundwhere.inference", "soundwhere.serve")
+    app = locked_application(key, "soundwhere serve", *packages, lifespan=lifespan)
     as_usual = {"fps": usual.get("fps", Settings.fps), "sources": usual.get("sources")}
     about = {"version": __version__, "limit_bytes": limit_bytes, "models": MODELS, "usual": as_usual}
     _add_queue(app, jobs, runner, shelf, about)
@@ -349,7 +332,7 @@ def serve(
         server.should_exit = True
 
     def loaded() -> None:
-        ready([with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])])
+        ready(page_links(host, listener, key))
 
     listener = listen(host, port)
     runner = Runner(jobs, partial(make_worker, options), useless, loaded)

@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, Optional, TypeVar, Union, get_args
 
 import tyro
 
+from soundwhere.errors import ConfigError
+
 T = TypeVar("T")
 Nested = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]
 """The commands within a command by name: the options of each, and what runs it with them."""
@@ -90,6 +92,25 @@ def _optional(info: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.Pr
 def named(metavar: str) -> Any:
     """For an option that may be left out: what stands for its value in the help, without a default of `None`."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+def check_positive(**given: float | None) -> None:
+    """Refuse options, by name, that were given and are not greater than 0."""
+    for name, value in given.items():
+        if value is not None and not value > 0:
+            raise ConfigError(f"--{name.replace('_', '-')} is {value:g}.", "It must be greater than 0.")
+
+
+def check_limit(limit: int | None, what: str = "scenes") -> None:
+    """Refuse a `--limit` of fewer than two: every scene is also shown with another one's sound."""
+    if limit is not None and limit < 2:
+        raise ConfigError(f"--limit {limit} leaves too few {what}.", "Give at least 2.")
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a `--workers` of none."""
+    if workers is not None and workers < 1:
+        raise ConfigError(f"{workers} is not a valid number of workers.", "Give --workers 1 or more.")
 
 
 class Names(tuple[str, ...]):

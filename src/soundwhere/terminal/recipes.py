@@ -53,11 +53,21 @@ def recipe_of(options: Trained) -> Config:
             f"{options.config} is a recipe of the method {recipe.method.family}, not of scav.",
             "This analysis changes one thing at a time in SCAV: give a recipe such as configs/real-duet.toml.",
         )
+    return changed(rooted(recipe, options), options, given(options, "steps_one", "steps_two", "visual_weights"))
+
+
+def rooted(recipe: Config, options: Any) -> Config:
+    """A recipe on the folder of --root, else its own, else that of --data, unless it makes clips up."""
     root = options.root or recipe.data.root or (options.data if recipe.data.source != "synthetic" else None)
+    return replace(recipe, data=replace(recipe.data, root=root))
+
+
+def changed(recipe: Config, options: Any, settings: dict[str, Any]) -> Config:
+    """A recipe with settings of its method, and with the --cache, --seed and --device that were given."""
     return replace(
         recipe,
-        method=replace(recipe.method, **given(options, "steps_one", "steps_two", "visual_weights")),
-        data=replace(recipe.data, root=root, cache=options.cache or recipe.data.cache),
+        method=replace(recipe.method, **settings),
+        data=replace(recipe.data, **given(options, "cache")),
         train=replace(recipe.train, **given(options, "seed", "device")),
     )
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.errors import ConfigError
 from soundwhere.terminal.messages import say
-from soundwhere.terminal.options import FLAG, named
+from soundwhere.terminal.options import FLAG, check_limit, check_positive, named
 
 if TYPE_CHECKING:
     from soundwhere.evaluation.predictions import Predictions
@@ -45,10 +44,8 @@ class Scored:
 
 def task_of(options: Scored, *, truths_only: bool = False, predictions: Predictions | None = None) -> Task:
     """The scenes to score."""
-    if options.limit is not None and options.limit < 2:
-        raise ConfigError(f"--limit {options.limit} leaves too few scenes.", "Give at least 2.")
-    if not options.sigma_px > 0:
-        raise ConfigError(f"--sigma-px is {options.sigma_px:g}.", "It must be greater than 0.")
+    check_limit(options.limit)
+    check_positive(sigma_px=options.sigma_px)
     from soundwhere.data.benchmarks import catalogue
     from soundwhere.evaluation.task import Request, choose_scenes
 

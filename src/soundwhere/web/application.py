@@ -36,6 +36,12 @@ Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 """A number of a request that SQLite can hold."""
 
 
+class TooLargeError(SoundwhereError):
+    """An upload beyond the limit."""
+
+    status = 413  # of the answer over HTTP
+
+
 class Json(JSONResponse):
     """JSON in ASCII, so that there is no text that cannot be sent."""
 

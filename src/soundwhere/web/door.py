@@ -7,17 +7,20 @@ site can use.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import FastAPI, HTTPException, Query, WebSocketException
+from fastapi import Depends, HTTPException, Query, WebSocketException
 from fastapi.responses import RedirectResponse, Response
 from starlette.requests import HTTPConnection  # noqa: TC002 - FastAPI reads it at run time
 
 from soundwhere.errors import ConfigError
-from soundwhere.web.addresses import LOOPBACK
+from soundwhere.web.addresses import LOOPBACK, page_addresses
+from soundwhere.web.application import make_application
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import socket
+
+    from fastapi import FastAPI
 
 _COOKIE: Final = "soundwhere"
 _DOOR: Final = "/enter"
@@ -39,8 +42,8 @@ def require_key(host: str, key: str, what: str) -> None:
         raise ConfigError(f"On {host} others could reach {what} without a key.", "Leave out --host.")
 
 
-def admission(key: str) -> Callable[[HTTPConnection], None]:
-    """What every route depends on: with a key, that the visitor has shown it."""
+def locked_application(key: str, title: str, *packages: str, **options: Any) -> FastAPI:
+    """An application as `make_application` makes it, for those who have shown the key; without one, for anyone."""
 
     def admit(connection: HTTPConnection) -> None:
         known = connection.cookies.get(_COOKIE, "")
@@ -50,21 +53,23 @@ def admission(key: str) -> Callable[[HTTPConnection], None]:
             raise WebSocketException(_UNWANTED)
         raise HTTPException(401, "Follow the link that the server printed when it started.")
 
-    return admit
+    app = make_application(title, *packages, dependencies=[Depends(admit)], **options)
+    if key:
+
+        @app.get(_DOOR)
+        def enter(given: Annotated[str, Query(alias="key")] = "") -> Response:
+            if not secrets.compare_digest(given.encode(), key.encode()):
+                raise HTTPException(401, "This link is not valid, or no longer valid.")
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
+            return answer
+
+    return app
 
 
-def add_door(app: FastAPI, key: str) -> None:
-    """Let in who brings the key; without one there is no door."""
-    if not key:
-        return
-
-    @app.get(_DOOR)
-    def enter(given: Annotated[str, Query(alias="key")] = "") -> Response:
-        if not secrets.compare_digest(given.encode(), key.encode()):
-            raise HTTPException(401, "This link is not valid, or no longer valid.")
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
-        return answer
+def page_links(host: str, listener: socket.socket, key: str) -> list[str]:
+    """The links to a page that is served on a listener: for this machine first, then for others."""
+    return [with_key(address, key) for address in page_addresses(host, listener.getsockname()[1])]
 
 
 def with_key(address: str, key: str) -> str:

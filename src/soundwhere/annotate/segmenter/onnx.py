@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from PIL import Image as Pillow
 
-from soundwhere.annotate.segmenter.protocol import CANDIDATES, Candidate, Embedding
-from soundwhere.annotate.segmenter.upscale import choose, upscaled
+from soundwhere.annotate.segmenter.protocol import CANDIDATES, Candidate, Embedding, choose, upscaled
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.cores import cores
 from soundwhere.errors import CheckpointError, needing

@@ -1,4 +1,4 @@
-"""What every segmenter answers, and how one is chosen by name."""
+"""What every segmenter answers, how coarse answers become masks, and how one is chosen by name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import numpy as np
+from PIL import Image as Pillow
+
 from soundwhere.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from soundwhere.types import Image
@@ -61,6 +63,21 @@ class Segmenter(Protocol):
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Best score first; equals in the segmenter's own order."""
     return sorted(candidates, key=lambda candidate: -candidate.score)
+
+
+def upscaled(values: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
+    """Bring logits to a size (height, width) bilinearly."""
+    height, width = size
+    picture = Pillow.fromarray(np.ascontiguousarray(values, np.float32))
+    return np.asarray(picture.resize((width, height), Pillow.Resampling.BILINEAR))
+
+
+def choose(masks: Sequence[Mask], scores: Sequence[float], previous: Mask | None) -> Mask:
+    """The mask most like the one before, so that a click changes it and does not replace it; else the best score."""
+    if previous is None or not previous.any():
+        return masks[int(np.argmax(scores))]
+    overlaps = [(mask & previous).sum() / max(1, (mask | previous).sum()) for mask in masks]
+    return masks[int(np.argmax(overlaps))]
 
 
 def open_segmenter(name: str) -> Segmenter:

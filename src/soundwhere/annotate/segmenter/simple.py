@@ -14,8 +14,7 @@ from scipy import ndimage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra, maximum_flow
 
-from soundwhere.annotate.segmenter.protocol import Candidate, Embedding
-from soundwhere.annotate.segmenter.upscale import choose
+from soundwhere.annotate.segmenter.protocol import Candidate, Embedding, choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from PIL import Image as Pillow
 
-from soundwhere.annotate.segmenter.protocol import Candidate, Embedding
-from soundwhere.annotate.segmenter.upscale import choose, upscaled
+from soundwhere.annotate.segmenter.protocol import Candidate, Embedding, choose, upscaled
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.errors import CheckpointError, needing
 

@@ -11,7 +11,7 @@ import tyro
 
 from soundwhere.errors import ConfigError
 from soundwhere.terminal.messages import say
-from soundwhere.terminal.options import named
+from soundwhere.terminal.options import check_positive, named
 from soundwhere.terminal.recipes import Trained, check_rows, recipe_of
 from soundwhere.terminal.scenes import settings_of, task_of
 
@@ -53,8 +53,7 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
     from soundwhere.methods.scav.model import SCAV
     from soundwhere.terminal.progress import Bar
 
-    if options.minutes is not None and not options.minutes > 0:
-        raise ConfigError(f"--minutes is {options.minutes:g}.", "It must be greater than 0.")
+    check_positive(minutes=options.minutes)
     recipe = recipe_of(options)
     task = task_of(options)  # before hours of training, whose scores would have nothing to be scored on
     known = ablation_rows(recipe)

@@ -11,7 +11,7 @@ from soundwhere.terminal.options import named
 from soundwhere.terminal.scenes import Scored, settings_of, task_of
 
 if TYPE_CHECKING:
-    from soundwhere.analysis.calibration import Confidences
+    from soundwhere.analysis.calibration import Confidences, Sure
     from soundwhere.analysis.report import Report
     from soundwhere.evaluation.task import Task
     from soundwhere.methods.method import Network
@@ -69,10 +69,10 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
 
 def _count_calibration(options: Options, network: Network, task: Task) -> tuple[Report, dict[str, Any]]:
     """The same for a model that counts: the threshold that counts best."""
-    from soundwhere.analysis.calibration import Counts, counting_results, counts
+    from soundwhere.analysis.calibration import counting_results, counts
     from soundwhere.terminal.progress import Bar
 
-    def ask(asked: Task, what: str) -> Counts:
+    def ask(asked: Task, what: str) -> Sure:
         with Bar(what, len(asked.names), "scenes") as bar:
             return counts(network, asked.scenes, asked.names, asked.benchmark.grid, tick=bar.update)
 

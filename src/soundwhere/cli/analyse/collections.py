@@ -11,7 +11,7 @@ import tyro
 from soundwhere.errors import ConfigError
 from soundwhere.terminal.messages import say
 from soundwhere.terminal.options import FLAG, named
-from soundwhere.terminal.recipes import given
+from soundwhere.terminal.recipes import changed, given
 
 if TYPE_CHECKING:
     from soundwhere.analysis.report import Report
@@ -66,18 +66,13 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
     from soundwhere.terminal.progress import Bar
 
     recipe = read_config(options.config)
-    changed = given(options, "steps_one", "steps_two", "visual_weights", "audio_weights")
-    unknown = [name for name in changed if not hasattr(recipe.method, name)]
+    settings = given(options, "steps_one", "steps_two", "visual_weights", "audio_weights")
+    unknown = [name for name in settings if not hasattr(recipe.method, name)]
     if unknown:
         raise ConfigError(
             f"{recipe.method.family} has no setting {', '.join(unknown)}.", "Leave it out, or change the recipe's file."
         )
-    recipe = replace(
-        recipe,
-        method=replace(recipe.method, **changed),
-        data=replace(recipe.data, root=options.data, cache=options.cache or recipe.data.cache),
-        train=replace(recipe.train, **given(options, "seed", "device")),
-    )
+    recipe = changed(replace(recipe, data=replace(recipe.data, root=options.data)), options, settings)
     tasks = {}
     for fold in options.folds:  # all of them before hours of training
         asked = catalogue.Options(split=options.split, left_out=fold)
@@ -92,11 +87,11 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
         network = load_model(train_row(config, folder, download=options.download)).to(device)
         with Bar("scoring", len(tasks[fold].names), "scenes") as bar:
             found[fold] = score_fold(network, tasks[fold], tick=bar.update)
-    settings = {
+    about = {
         "config": str(options.config),
         "split": options.split,
         "trios": {fold: len(task.names) for fold, task in tasks.items()},
         "seed": recipe.train.seed,
-        **changed,
+        **settings,
     }
-    return collections_results(found), settings
+    return collections_results(found), about

@@ -13,6 +13,7 @@ import tyro
 from soundwhere.errors import ConfigError
 from soundwhere.terminal.messages import say
 from soundwhere.terminal.options import FLAG, named
+from soundwhere.terminal.recipes import rooted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from soundwhere.analysis.contenders import Contender
     from soundwhere.analysis.match import Entrant, Match
     from soundwhere.analysis.report import Report
-    from soundwhere.config import Config
     from soundwhere.evaluation.task import Request, Task
 
 
@@ -191,15 +191,9 @@ def contenders_of(options: Options, steps: int) -> tuple[list[Contender], dict[s
         if name == REFERENCE:
             keep = options.keep_every or config.train.keep_every
             config = replace(config, train=replace(config.train, keep_every=keep))
-        found.append(Contender(name, _rooted(options, config)))
+        found.append(Contender(name, rooted(config, options)))
     order = {name: place for place, name in enumerate((*files, *dict(taken)))}
     return sorted(found, key=lambda each: (each.name == REFERENCE, order[each.name])), left_out
-
-
-def _rooted(options: Options, config: Config) -> Config:
-    synthetic = config.data.source == "synthetic"
-    root = options.root or config.data.root or (None if synthetic else options.data)
-    return replace(config, data=replace(config.data, root=root))
 
 
 def _tasks(options: Options) -> list[tuple[Request, Task]]:
@@ -295,7 +289,7 @@ def _enter(options: Options, label: str, contender: Contender, digests: dict[str
 def _match(options: Options, entrants: Sequence[Entrant], request: Request, task: Task) -> Match:
     """Score every row on a benchmark, and leave what `soundwhere evaluate` would."""
     from soundwhere.analysis.match import hold_match
-    from soundwhere.evaluation.files import write_results, write_scene_scores, write_tables
+    from soundwhere.evaluation.files import write_evaluation
     from soundwhere.evaluation.tables import evaluation_tables
     from soundwhere.metrics.presets import find_preset
     from soundwhere.terminal.progress import Bar
@@ -317,9 +311,7 @@ def _match(options: Options, entrants: Sequence[Entrant], request: Request, task
         "about": task.about,
         "methods": {str(entrant.row): entrant.facts.trained for entrant in entrants},
         "constant": match.constant.identity,
-        "seeds": {"bootstrap": 0, "random_maps": 0, "random_scenes": 0},
     }
-    write_results(folder / "results.json", task.benchmark, match.evaluation, match.summary, facts)
-    write_scene_scores(folder / "scenes.npz", match.evaluation)
-    write_tables(folder, evaluation_tables(match.evaluation, match.summary, match.title))
+    tables = evaluation_tables(match.evaluation, match.summary, match.title)
+    write_evaluation(folder, task.benchmark, match.evaluation, match.summary, tables, facts)
     return match

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from soundwhere.errors import ConfigError
-from soundwhere.terminal.options import named
+from soundwhere.terminal.options import check_limit, named
 
 if TYPE_CHECKING:
     from soundwhere.analysis.report import Report
@@ -35,8 +34,7 @@ class Options:
 
 def run(options: Options) -> tuple[Report, dict[str, Any]]:
     """Run the analysis."""
-    if options.limit is not None and options.limit < 2:
-        raise ConfigError(f"--limit {options.limit} leaves too few duets.", "Give at least 2.")
+    check_limit(options.limit, "duets")
     from soundwhere.analysis.motion import motion_results, watch
     from soundwhere.data.real_duet import RealDuet
     from soundwhere.data.video_duets import VideoDuets

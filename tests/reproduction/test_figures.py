@@ -8,7 +8,7 @@ import torch
 from soundwhere.data.synthetic.world import World
 from soundwhere.methods.files import load_model
 from soundwhere.methods.scav.model import SCAV
-from soundwhere.reproduction.drawings import algorithm_one, both_protocols
+from soundwhere.reproduction.figures import algorithm_one, both_protocols
 from soundwhere.types import Scene
 
 
