@@ -232,31 +232,6 @@ def test_on_a_phone_a_clip_opens_at_its_top_and_there_is_a_way_back(page: Page) 
     expect(page.locator("#library")).to_be_visible()
 
 
-SMALL = """[...document.querySelectorAll('a, button, input, select, summary, [role=slider]')]
-    .filter((one) => one.checkVisibility({visibilityProperty: true}) && one.getBoundingClientRect().width > 1)
-    .filter((one) => Math.min(one.getBoundingClientRect().height, one.getBoundingClientRect().width) < 44)
-    .map((one) => one.outerHTML)"""
-MOVING = """[...document.querySelectorAll('*')]
-    .filter((one) => [null, '::before', '::after'].some((part) => {
-        const style = getComputedStyle(one, part);
-        return style.animationName !== 'none' || style.transitionDuration.split(',').some((s) => parseFloat(s) > 0);
-    })).map((one) => one.outerHTML)"""
-
-
-def test_on_a_phone_everything_is_large_enough_and_nothing_moves_unasked(page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.emulate_media(reduced_motion="reduce")
-    page.locator("#settings summary").click()
-    assert page.evaluate(SMALL) == []
-    assert page.evaluate(MOVING) == []
-    page.locator("#clips button", has_text="short.mp4").click()
-    expect(page.locator(".player .stage video")).to_be_visible()
-    assert page.evaluate(SMALL) == []
-    assert page.evaluate(MOVING) == []
-    page.keyboard.press("Tab")
-    assert page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
-
-
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
 def test_axe_core_finds_no_serious_fault(page: Page, axe: str, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
