@@ -161,3 +161,15 @@ def test_networks_with_one_frozen_eye_share_what_it_sees(network: SCAV, monkeypa
     assert network.visual.count == 6
     first, second = (found.scores[Row(name, "blind")].pairs for name in rows)
     assert torch.equal(first.ap, second.ap)
+
+
+def test_what_follows_from_a_picture_is_made_once_for_all_controls(network: SCAV) -> None:
+    network.project_visual = Watching(network.project_visual)  # type: ignore[assignment]
+    asked = NetworkAnswerer("m", network, (1, 2), negatives=True)
+    scenes = [Counted(4)[number] for number in range(4)]
+    view = View.of(scenes)
+    together = asked.answer(view)
+    assert network.project_visual.count == 2 * 4  # what is seen, and, blind, what another scene shows
+    for row in asked.rows:
+        alone = NetworkAnswerer("m", network, (1, 2), rows=[row]).answer(View.of(scenes))[row]
+        assert torch.equal(together[row].maps, alone.maps), row

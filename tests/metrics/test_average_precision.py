@@ -7,6 +7,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score
 
 from soundwhere.errors import DataError
+from soundwhere.metrics import kernels
 from soundwhere.metrics.functional import average_precision, pointing_game
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 8))
@@ -85,3 +86,19 @@ def test_maps_that_are_not_finite_are_refused(bad):
 def test_other_floating_types_are_scored(kind):
     maps, truth = torch.tensor([[0.75, 0.5, 0.25]], dtype=kind), torch.tensor([[True, False, True]])
     assert average_precision(maps, truth).item() == pytest.approx(5 / 6)
+
+
+@given(scored())
+def test_a_map_ranked_once_has_the_same_precision_to_the_digit(case):
+    scores, truth = case
+    counts = kernels.reached(scores)
+    for each in (truth, ~truth):
+        assert kernels.average_precision_at(counts, each) == kernels.average_precision(scores, each)
+
+
+@given(scored())
+def test_a_mask_has_the_precision_of_a_map_of_0_and_1_to_the_digit(case):
+    scores, truth = case
+    mask = scores > 0
+    for each in (truth, ~truth, mask, ~mask):
+        assert kernels.average_precision(mask, each) == kernels.average_precision(mask.astype(np.float32), each)

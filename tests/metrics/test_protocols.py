@@ -6,6 +6,7 @@ from sklearn.metrics import average_precision_score
 
 from soundwhere.errors import DataError
 from soundwhere.metrics.pairs import concatenate, summarise
+from soundwhere.metrics.presets import PRESETS, score
 from soundwhere.metrics.protocols import frame_wise, source_wise
 
 seeds = st.integers(0, 100_000)
@@ -171,3 +172,15 @@ def test_shapes_that_do_not_fit_are_refused():
         frame_wise(torch.rand(1, 0, 8, 16), torch.ones(1, 2, 8, 16, dtype=torch.bool))
     with pytest.raises(DataError, match="nothing to score"):
         concatenate([])
+
+
+@pytest.mark.parametrize("preset", ["scav", "lvs", "ez-vsl", "dsol"])
+@pytest.mark.parametrize("masks", [False, True])
+def test_maps_that_answer_for_all_scenes_score_as_copies_of_them_do(preset, masks):
+    heat, truth = duet(3, scenes=9)
+    truth[4, 0] = False
+    once = (heat[:1] > 0.5 if masks else heat[:1]).expand(9, -1, -1, -1)
+    shared, copied = (score(maps, truth, PRESETS[preset]).columns() for maps in (once, once.clone()))
+    for name, column in shared.items():
+        assert torch.equal(column.nan_to_num(2), copied[name].nan_to_num(2)), name
+    assert shared["iou"].max() > 0

@@ -19,6 +19,7 @@ from soundwhere.media.image import normalise, resize
 from soundwhere.methods.method import Given, Network
 from soundwhere.metrics.baselines import feature_norm
 from soundwhere.metrics.frames import Grid, cut
+from soundwhere.models.recollection import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +92,8 @@ class NetworkAnswerer:
     @torch.inference_mode()
     def answer(self, view: View) -> dict[Row, Answer]:
         """Its maps of each row."""
-        return {row: self._answer(view, row) for row in self.rows}
+        with remembering(self._see(view, view.numbers, self._single)):
+            return {row: self._answer(view, row) for row in self.rows}
 
     @torch.inference_mode()
     def own(self, scenes: Sequence[Scene]) -> Tensor:

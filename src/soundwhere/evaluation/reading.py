@@ -140,7 +140,15 @@ class View:
             with each.pen:
                 if key not in each.impressions:
                     each.impressions[key] = make([each.scene])[0]
-        return torch.stack([known[number].impressions[key] for number in numbers])
+        asked = (key, *numbers)
+        if asked not in self._recalled:
+            self._recalled[asked] = torch.stack([known[number].impressions[key] for number in numbers])
+        return self._recalled[asked]
+
+    @cached_property
+    def _recalled(self) -> dict[Hashable, Tensor]:
+        """What was recalled of several scenes, to be asked for again under other controls."""
+        return {}
 
 
 def views(

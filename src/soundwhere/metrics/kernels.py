@@ -77,27 +77,76 @@ def leakage(binary: Mask, others: Mask) -> float:
 
 def average_precision(heat: Heat, truth: Mask) -> float:
     """Sum over scores of (gain in recall) x (precision of all pixels with at least that score); 0 without a truth."""
-    ranked = _ranked(heat.astype(np.float32, copy=False).ravel(), truth.ravel())
+    if heat.dtype == np.bool_:
+        return _mask_precision(heat, truth)
+    ranked = _ranked(_falls(heat), truth.ravel())
     places = np.flatnonzero((ranked.astype(np.uint8) & 1).view(np.bool_))  # numpy finds booleans faster than integers
     if not len(places):
         return 0.0
     # positives with equal scores are let in together, at the place of the last of them
-    scores = ranked[places]
-    ends = np.ones(len(scores), dtype=bool)
-    np.not_equal(scores[1:], scores[:-1], out=ends[:-1])
-    last = np.flatnonzero(ends)
-    let_in = last + 1
+    last = _ends(ranked[places])
+    return _precision(last + 1, places[last] + 1)
+
+
+def reached(heat: Heat) -> NDArray[np.int64]:
+    """For each pixel of a map (h, w) how many have at least its score: ranked once, compared with many truths."""
+    falls = _falls(heat)
+    order = falls.argsort()
+    last = _ends(falls[order])
+    counts = np.empty(len(order), dtype=np.int64)
+    counts[order] = np.repeat(last + 1, np.diff(last, prepend=-1))
+    return counts.reshape(heat.shape)
+
+
+def average_precision_at(counts: NDArray[np.int64], truth: Mask) -> float:
+    """The average precision of a map of which `reached` is known."""
+    own = counts[truth]
+    if not len(own):
+        return 0.0
+    own.sort()
+    last = _ends(own)
+    return _precision(last + 1, own[last])
+
+
+def _mask_precision(heat: Mask, truth: Mask) -> float:
+    """Of a map that is a mask: what is on is let in first, then all the rest."""
+    positives, hits = _count(truth), _count(heat & truth)
+    if not positives:
+        return 0.0
+    let_in = {hits: _count(heat), positives: heat.size} if hits < positives else {hits: _count(heat)}
+    let_in.pop(0, None)
+    return _precision(np.array(list(let_in)), np.array(list(let_in.values())))
+
+
+def _ends(ordered: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of the last of each stretch of equal values."""
+    ends = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=ends[:-1])
+    return np.flatnonzero(ends)
+
+
+def _precision(let_in: NDArray[np.int64], pixels: NDArray[np.int64]) -> float:
+    """From the numbers of positives, and of pixels, that are let in step by step."""
     gains = let_in.copy()
     gains[1:] -= let_in[:-1]
     # not as a dot product: numpy would wake the threads of its linear algebra for it
-    return float((gains * let_in / (places[last] + 1)).sum() / len(scores))
+    return float((gains * let_in / pixels).sum() / let_in[-1])
 
 
-def _ranked(scores: NDArray[np.float32], truth: Mask) -> NDArray[Any]:
+def _ranked(falls: NDArray[Any], truth: Mask) -> NDArray[Any]:
     """The pixels from high score to low, positives last among equals, as integers whose last bit says "positive".
 
     The place of the last positive of some score then tells how many pixels reach it, and no index has to be sorted.
     """
+    falls <<= 1
+    falls |= truth
+    falls.sort()
+    return falls
+
+
+def _falls(heat: Heat) -> NDArray[Any]:
+    """How far below the highest score each pixel is, shape (N,), counted in steps of float32; twice that has room."""
+    scores = heat.astype(np.float32, copy=False).ravel()
     # integers in the order of the floats: the bits of a positive float, minus those of a negative one (-0 becomes 0)
     keys = np.ascontiguousarray(scores).view(np.int32)
     low, high = int(keys.min()), int(keys.max())
@@ -108,12 +157,8 @@ def _ranked(scores: NDArray[np.float32], truth: Mask) -> NDArray[Any]:
         raise not_finite()
     # 32 bits sort twice as fast as 64, and hold every map within (-2, 2) and every map of one sign
     narrow = high - low < 2**31
-    ranked: NDArray[Any] = np.subtract(high, keys, dtype=np.int32 if narrow else np.int64)
-    ranked = ranked.view(np.uint32 if narrow else np.uint64)
-    ranked <<= 1
-    ranked |= truth
-    ranked.sort()
-    return ranked
+    falls: NDArray[Any] = np.subtract(high, keys, dtype=np.int32 if narrow else np.int64)
+    return falls.view(np.uint32 if narrow else np.uint64)
 
 
 def _count(mask: Mask) -> int:

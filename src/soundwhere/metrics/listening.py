@@ -63,7 +63,8 @@ def frames_found(maps: Tensor, truth: Tensor, grid: Grid) -> list[FramesFound | 
     frames = to_numpy(cut(maps.float(), grid))  # (B, K, F, h, w)
     sounding = np.zeros((len(frames), frames.shape[2]), dtype=bool)
     np.put_along_axis(sounding, to_numpy(frame_of_source(truth, grid)), True, axis=1)
-    known = to_numpy(truth.flatten(2).any(2).all(1)) & ~np.all(sounding, 1)
+    seen = [all(mask.any() for mask in masks) for masks in to_numpy(truth)]  # numpy stops at the first pixel
+    known = np.array(seen) & ~np.all(sounding, 1)
     return [_found(*each) if to_find else None for *each, to_find in zip(frames, sounding, known, strict=True)]
 
 
@@ -72,7 +73,9 @@ def _found(frames: NDArray[np.float32], sounding: NDArray[np.bool_]) -> FramesFo
     low, high = frames.min((-2, -1)), frames.max((-2, -1))  # (K, F)
     least = low.min(1)[:, None, None, None]
     spread = high.max(1)[:, None, None, None] - least
-    mass = ((frames - least) / spread.clip(1e-12)).sum((0, 2, 3))
+    heat = frames - least
+    heat /= spread.clip(1e-12)
+    mass = heat.sum((0, 2, 3))
     pixels, count = frames.max(0), int(sounding.sum())
     peak = kernels.pointing_game(pixels, np.broadcast_to(sounding[:, None, None], pixels.shape))
     by_peak, by_mass = (_same(score, sounding) for score in (high.max(0), mass))

@@ -247,7 +247,9 @@ def score(maps: Tensor, truth: Tensor, preset: Preset, grid: Grid = (1, 2), scen
         check_shapes(maps, truth)
 
     if preset.domain == "picture":
-        views, binary, own = maps[:, :, None], binarise(maps, preset.rule)[:, :, None], truth
+        different = maps[:1] if maps.stride(0) == 0 else maps  # the same maps for all scenes are binarised once
+        binary = binarise(different, preset.rule).expand(maps.shape)[:, :, None]
+        views, own = maps[:, :, None], truth
     else:
         frames = frame_of_source(truth, grid)
         own = crop_own(truth, frames, grid)
@@ -255,7 +257,7 @@ def score(maps: Tensor, truth: Tensor, preset: Preset, grid: Grid = (1, 2), scen
         cropped = preset.domain == "cropped"
         binary = crop(binarise(maps, preset.rule), frames, grid) if cropped else binarise(views, preset.rule)
     if preset.flat_is_empty and views.dtype != torch.bool:
-        binary &= torch.from_numpy(~kernels.flat(to_numpy(views)))[..., None, None]
+        binary = binary & torch.from_numpy(~kernels.flat(to_numpy(views)))[..., None, None]
     pairs = score_views(
         views,
         binary,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import TYPE_CHECKING, Literal
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import torch
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Precision = Literal["continuous", "binary", "swapped"]
 """Average precision of the map, of the binarised map, or of the truth as a score for the binarised map."""
+_MANY: Final = 8  # ranking the pixels of a map takes as long as comparing it with a few truths
+_RANKED: Final = 32  # maps whose ranks are kept
 EmptyTruth = Literal["left-out", "miss"]
 """A source with an empty mask (a broken annotation) is left out, or nothing answers it: every map scores 0 on it."""
 
@@ -113,14 +115,25 @@ def score_views(
     Returns:
         One row per source that counts.
     """
-    heat, masks, own = kernels.settle(to_numpy(views)), to_numpy(binary), to_numpy(truth)
+    heat, masks, own = to_numpy(views), to_numpy(binary), to_numpy(truth)
+    # maps that answer for all scenes are ranked once
+    same = len(heat) >= _MANY and heat.strides[0] == 0 and heat.dtype != np.bool_
+    heat = np.broadcast_to(kernels.settle(heat[:1]), heat.shape) if same else kernels.settle(heat)
     quality = torch.from_numpy(np.stack([kernels.iou_table(*each) for each in zip(masks, own, strict=True)]))
     present, union = own.any((-2, -1)), np.logical_or.reduce(own, axis=1)
     counted = present if empty_truth == "left-out" else np.ones_like(present)
 
+    @cache
+    def reached(prediction: int, view: int) -> NDArray[np.int64]:
+        answer = heat[0, prediction, view].astype(np.float32, copy=False)
+        return _reached(answer.tobytes(), answer.shape)
+
     @cache  # what tells assignments apart is often asked for again as the score
     def ranked(scene: int, prediction: int, source: int) -> float:
-        return kernels.average_precision(heat[scene, prediction, source % heat.shape[2]], own[scene, source])
+        view = source % heat.shape[2]
+        if same:
+            return kernels.average_precision_at(reached(prediction, view), own[scene, source])
+        return kernels.average_precision(heat[scene, prediction, view], own[scene, source])
 
     def precisions(tied: Tensor) -> Tensor:
         predictions, sources = range(heat.shape[1]), range(own.shape[1])
@@ -150,6 +163,11 @@ def score_views(
         )
 
     return PairScores.from_rows([row(scene, source) for scene, source in np.argwhere(counted).tolist()], scenes)
+
+
+@lru_cache(_RANKED)
+def _reached(heat: bytes, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    return kernels.reached(np.frombuffer(heat, np.float32).reshape(shape))
 
 
 def _precision(mask: NDArray[np.bool_], own: NDArray[np.bool_], precision: Precision | None) -> float:

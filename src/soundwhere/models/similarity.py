@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch.nn import functional as F
 
+from soundwhere.models.recollection import once
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -23,7 +25,7 @@ def prepare(tensor: Tensor, kind: Kind) -> Tensor:
         tensor: Features (B, D, h, w) or an embedding (B, D).
         kind: `cosine` or `dot`.
     """
-    return F.normalize(tensor, dim=1) if kind == "cosine" else tensor
+    return once("unit length", tensor, lambda each: F.normalize(each, dim=1)) if kind == "cosine" else tensor
 
 
 def similarity_map(features: Tensor, embedding: Tensor, kind: Kind = "cosine") -> Tensor:

@@ -20,6 +20,7 @@ from soundwhere.methods.scav.shaping import heard_under, shaped
 from soundwhere.methods.scav.strength import StrengthHead
 from soundwhere.methods.two_encoders import frozen_eye, load_encoders, pool
 from soundwhere.models.encoders import build_audio, build_visual, freeze
+from soundwhere.models.recollection import once
 from soundwhere.models.similarity import normalise_range, prepare, similarity_map
 from soundwhere.types import Localisation
 
@@ -283,16 +284,20 @@ class SCAV(Network):
             heard: Of which stage 2 takes its own embedding a, shape (B, 2, C).
             prior: M_dom, shape (B, h, w).
         """
-        projected = self.project_visual(seen)
-        _, dimension, height, width = projected.shape
-        positions = sinusoidal_positions(dimension, height, width, projected.device)
-        projected = projected + positions.to(projected.dtype)
+        projected = once("projected", seen, self._project)
         mixed = self.project_audio(heard[:, 1])
         dominant = prior[:, None].to(projected.dtype)
         first, second = self.visual_decouplers[0], self.visual_decouplers[-1]
         refined = first(projected * dominant), second(projected * (1 - dominant))
         separated = [self.audio_decoupler(mixed, branch) for branch in refined]
         return Branches(torch.stack(refined, dim=1), torch.stack(separated, dim=1))
+
+    def _project(self, seen: Tensor) -> Tensor:
+        """What is seen in the space of stage 2, shape (B, D, h, w), each cell knowing its place."""
+        projected: Tensor = self.project_visual(seen)
+        _, dimension, height, width = projected.shape
+        positions = sinusoidal_positions(dimension, height, width, projected.device)
+        return projected + positions.to(projected.dtype)
 
     def branch_similarity(self, branches: Branches) -> Tensor:
         """S_k = <f_vk, f_ak> for every source, shape (B, K, h, w)."""
@@ -314,8 +319,7 @@ class SCAV(Network):
     def see_strength(self, seen: Tensor) -> Tensor:
         """How surely each cell shows a thing of any kind, shape (B, 1, h, w), where maps are `shaped`."""
         assert self.strength is not None
-        strength: Tensor = self.strength(seen)
-        return strength
+        return once("strength", seen, self.strength)
 
     # Answers of its first stage
 

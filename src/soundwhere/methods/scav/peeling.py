@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional as F
 
-from soundwhere.models.similarity import normalise_range
+from soundwhere.models.recollection import once
+from soundwhere.models.similarity import normalise_range, similarity_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +33,8 @@ def grow(similarity: Tensor, features: Tensor) -> Tensor:
     """
     peak = (similarity.flatten(1) / PEAK_TEMPERATURE).softmax(1)
     embedding = torch.einsum("bdn,bn->bd", features.flatten(2), peak)
-    likeness = torch.einsum("bdhw,bd->bhw", F.normalize(features, dim=1), F.normalize(embedding, dim=1))
-    return normalise_range(likeness.clamp_min(0) * features.norm(dim=1))
+    likeness = similarity_map(features, embedding)
+    return normalise_range(likeness.clamp_min(0) * once("norm", features, lambda each: each.norm(dim=1)))
 
 
 def peel(similarity: Tensor, features: Tensor, sources: int, grid: tuple[int, int] = (1, 1)) -> Tensor:

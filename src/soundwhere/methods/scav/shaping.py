@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from torch.nn import functional as F
 
+from soundwhere.models.recollection import once
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -38,9 +40,14 @@ def shaped(presence: Tensor, features: Tensor, strength: Tensor, similarity: Ten
 
 def shared(presence: Tensor, features: Tensor) -> Tensor:
     """Presence (B, K, h, w) averaged over all cells, each weighted by how alike its features (B, D, h, w) look."""
-    cells = F.normalize(features.flatten(2), dim=1)
-    weights = (cells.transpose(1, 2) @ cells / _ALIKE_TEMPERATURE).softmax(-1)  # (B, hw, hw)
+    weights = once("likeness", features, _likeness)
     return (presence.flatten(2) @ weights.transpose(1, 2)).reshape(presence.shape)
+
+
+def _likeness(features: Tensor) -> Tensor:
+    """How much each cell counts for each other one, shape (B, hw, hw); for each the sum is 1."""
+    cells = F.normalize(features.flatten(2), dim=1)
+    return (cells.transpose(1, 2) @ cells / _ALIKE_TEMPERATURE).softmax(-1)
 
 
 def evidence(maps: Tensor, similarity: Tensor) -> Tensor:
