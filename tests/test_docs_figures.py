@@ -81,3 +81,25 @@ def test_a_row_that_fits_twice_is_refused(figures: Path) -> None:
     (figures / "real-trio.json").write_text(json.dumps(results(0.5, *rows)))
     with pytest.raises(ValueError, match="several rows"):
         SCRIPT["fill"]((ROOT / "README.md").read_text(encoding="utf-8"), SCRIPT["Figures"](figures))
+
+
+def test_every_recording_is_in_the_tables_of_agreement(shared: Path) -> None:
+    files = [FIGURES / f"{name}.json" for name in ("agreement", "agreement-several")]
+    rows = [row for path in files for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
+    recorded = {path.stem for path in (shared / "oracles").glob("*.npz")} - {"evaluators"}  # equal, see test_oracles.py
+    assert {row["recording"] for row in rows} == recorded
+    for row in rows:
+        allowed = 1e-5 if row["recording"] == "audio_frontends" else 1e-6
+        assert row["difference"] <= allowed, row
+
+
+def test_the_largest_difference_of_a_kind_of_array_counts(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "agreement.py"))
+    script["write"](
+        ["lvs\tmap\t1.0e-08", "dsol\ts1_map\t2.0e-08", "dsol\ts2_map\t5.0e-08", "lvs\tmap\t0.0e+00"], tmp_path
+    )
+    found = {path.stem: json.loads(path.read_text())["rows"] for path in tmp_path.glob("*.json")}
+    assert found == {
+        "agreement": [{"recording": "lvs", "array": "map", "difference": 1e-8}],
+        "agreement-several": [{"recording": "dsol", "array": "map", "difference": 5e-8}],
+    }
