@@ -75,7 +75,7 @@ _DRUMS = 9
 _TIMEOUT_S = 1_800
 
 
-class _Silent(DataError):
+class _SilentError(DataError):
     """A soundfont lacks a voice."""
 
 
@@ -118,7 +118,7 @@ class Soundfont:
         """Whether anything is heard where a class is played."""
         try:
             return next(self.phrases(kind, ["a try"], [100])) is not None
-        except _Silent:
+        except _SilentError:
             return False
 
     def phrases(self, kind: str, names: Sequence[str], tempi: Sequence[int]) -> Iterator[Waveform]:
@@ -145,7 +145,7 @@ class Soundfont:
                 start_s = float(number * _STRETCH_S)
                 waveform = read_audio(rendered, start_s, start_s + 5.0)
                 if not np.abs(waveform).max(initial=0.0) > 1e-4:
-                    raise _Silent(f"{self.font} is silent where {kind} is played.", "Give FluidR3_GM.sf2.")
+                    raise _SilentError(f"{self.font} is silent where {kind} is played.", "Give FluidR3_GM.sf2.")
                 yield np.pad(waveform, (0, max(0, SOUND_SAMPLES - len(waveform))))
 
     def _play(self, midi: Path, rendered: Path) -> None:
