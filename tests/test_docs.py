@@ -31,6 +31,7 @@ from soundwhere.methods.scav.model import SCAV
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "MODEL_CARD.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -160,7 +161,10 @@ HOW: dict[str, Run | Elsewhere | Not] = {
 CODE: dict[tuple[str, str], Elsewhere | Not] = {
     ("rivals-several.md", "your text encoder"): Not("the reader's own models go there"),
     ("benchmarks.md", "survey("): Elsewhere("tests/data/benchmarks/test_upstream.py"),
-    ("extending.md", ""): Elsewhere("tests/test_extending.py"),
+    ("extending.md", '"""A second method'): Elsewhere("tests/methods/test_toy_method.py"),
+    ("extending.md", '"""A small Vision Transformer'): Elsewhere("tests/models/encoders/test_vit.py"),
+    ("extending.md", '"""Two squares on grey'): Elsewhere("tests/test_extending.py"),
+    ("extending.md", '"""Who sounds when, as subtitles'): Elsewhere("tests/test_extending.py"),
     ("live.md", "soundwhere.Live"): Elsewhere("tests/inference/test_live.py"),
 }
 
@@ -307,7 +311,12 @@ def call(command: str, what: Run) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands(
-    page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, parsed: Callable[[list[str]], None], tmp_path: Path
+    page: Path,
+    desk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parsed: Callable[[list[str]], None],
+    documented: Callable[[str], ModuleType],
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(desk)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -317,26 +326,28 @@ def test_commands(
         if language == "csv" and page.name == "tutorial-benchmark.md":
             Path("boxes.csv").write_text(text)
         if language == "python":
-            execute(page, text)
+            # what stands between the complete examples of that page is about the first
+            execute(page, text, vars(documented("toy.py")) if page.name == "extending.md" else {})
         for command in commands(text) if language in COMMANDS else ():
             what = how(command)
             if isinstance(what, Run):
                 call(command, what)
             elif isinstance(what, Elsewhere):
                 assert (ROOT / what.test).exists(), what
+                assert not command.startswith("make ") or command in (ROOT / what.test).read_text(encoding="utf-8")
                 if "soundwhere" in (words := shlex.split(command)):
                     parsed(words[words.index("soundwhere") + 1 :])
             if command.startswith("soundwhere annotate") and "--" not in command:
                 annotate(Path(shlex.split(command)[2]))
 
 
-def execute(page: Path, text: str) -> None:
+def execute(page: Path, text: str, known: dict[str, object]) -> None:
     """Run code, but for what another test runs or nobody can."""
     for (name, word), what in CODE.items():
         if page.name == name and word in text:
             assert isinstance(what, Not) or (ROOT / what.test).exists()
             return
-    names: dict[str, object] = {"__name__": "page"}
+    names: dict[str, object] = {**known, "__name__": "page"}
     exec(compile(text, page.name, "exec", dont_inherit=True), names)
 
 
@@ -377,6 +388,9 @@ def test_every_way_is_in_use() -> None:
     ]
     unused = {beginning for beginning in HOW if not any(how(command) is HOW[beginning] for command in present)}
     assert not unused
+    for name, word in CODE:
+        matched = [text for language, text in blocks(ROOT / "docs" / name) if language == "python" and word in text]
+        assert len(matched) == 1, f"{name}: {word!r} must name one block, so that no other is left out with it"
 
 
 def test_every_room_and_every_public_name_is_in_the_reference() -> None:

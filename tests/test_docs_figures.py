@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import shutil
 import tomllib
@@ -81,3 +82,92 @@ def test_a_row_that_fits_twice_is_refused(figures: Path) -> None:
     (figures / "real-trio.json").write_text(json.dumps(results(0.5, *rows)))
     with pytest.raises(ValueError, match="several rows"):
         SCRIPT["fill"]((ROOT / "README.md").read_text(encoding="utf-8"), SCRIPT["Figures"](figures))
+
+
+def test_every_recording_is_in_the_tables_of_agreement(shared: Path) -> None:
+    files = [FIGURES / f"{name}.json" for name in ("agreement", "agreement-several")]
+    rows = [row for path in files for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
+    recorded = {path.stem for path in (shared / "oracles").glob("*.npz")} - {"evaluators"}  # equal, see test_oracles.py
+    assert {row["recording"] for row in rows} == recorded
+    for row in rows:
+        allowed = 1e-5 if row["recording"] == "audio_frontends" else 1e-6
+        assert row["difference"] <= allowed, row
+
+
+def test_the_largest_difference_of_a_kind_of_array_counts(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "agreement.py"))
+    script["write"](
+        ["lvs\tmap\t1.0e-08", "dsol\ts1_map\t2.0e-08", "dsol\ts2_map\t5.0e-08", "lvs\tmap\t0.0e+00"], tmp_path
+    )
+    found = {path.stem: json.loads(path.read_text())["rows"] for path in tmp_path.glob("*.json")}
+    assert found == {
+        "agreement": [{"recording": "lvs", "array": "map", "difference": 1e-8}],
+        "agreement-several": [{"recording": "dsol", "array": "map", "difference": 5e-8}],
+    }
+
+
+def test_what_is_said_of_the_comparison_follows_from_its_files() -> None:
+    """Words of docs/results.md: who beats a constant, who listens, by how much, how long it took."""
+    trio, duet = (
+        json.loads((FIGURES / f"compare-{name}.json").read_text(encoding="utf-8")) for name in ("trio", "duet")
+    )
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    text = " ".join(text[text.index("## Every system, on the same footing") : text.index("## What was tried")].split())
+    score = {row: trio["scores"][row]["ciou@0.3"]["value"] for row in trio["methods"]}
+    duets = {row: duet["scores"][row]["ciou@0.3"]["value"] for row in duet["methods"]}
+    frames = {row: trio["frames"][row]["by_peak"]["value"] for row in trio["methods"]}
+
+    minutes = [float(found) for words in trio["methods"].values() for found in re.findall(r"in ([\d.]+) min", words)]
+    assert f"took {min(minutes):.0f} to {max(minutes):.0f} minutes" in text
+
+    def above(scores: dict[str, float], results: dict[str, Any]) -> set[str]:
+        (constant,) = (row for row in results["scores"] if row.endswith("(best on val)"))
+        least = results["scores"][constant]["ciou@0.3"]["value"]
+        return {row.split()[0].rstrip(",") for row, value in scores.items() if value > least}
+
+    assert above(score, trio) == {"scav", "dsol"}
+    assert above(duets, duet) == {"scav"}
+    assert "of trios, SCAV and, told the classes, DSOL; of duets, SCAV alone" in text
+
+    listening = {row.split()[0].rstrip(",") for row in trio["methods"] if trio["drops"][row]["cap"]["low"] > 0}
+    deaf = {row.split()[0].rstrip(",") for row in trio["methods"]} - listening
+    assert listening == {
+        "scav",
+        "lvs",
+        "ssl-tie",
+        "slavc",
+        "ez-vsl",
+        "noprior",
+        "ots",
+        "ots-ave",
+        "coarse-to-fine",
+        "fnac",
+    }
+    assert "SCAV, LVS, SSL-TIE, SLAVC, EZ-VSL, NoPrior, both forms of OTS, CoarsetoFine and (barely) FNAC" in text
+    named = {"jsa", "mix-and-localize", "avgn", "dsol"}
+    assert deaf == {"attention10k", "attention10k-original", "dmc", "dmc-duet", *named}
+    assert "both forms of Attention10k and DMC, JSA, Mix-and-Localize, AVGN and DSOL" in text
+
+    ours = min(value for row, value in score.items() if row.startswith("scav, seed"))
+    told = ("scav", "dsol", "avgn", "coarse-to-fine")  # ours, and those that read labels
+    lead = ours - max(value for row, value in score.items() if not row.startswith(told))
+    assert f"by {100 * lead:.0f} points and more" in text
+
+    def ahead(row: str, seed: int) -> str:
+        (found,) = (each for each in frames if each.startswith(row))
+        return f"{100 * (frames[found] - frames[f'scav, seed {seed}']):+.1f}"
+
+    assert ahead("lvs, seed 0", 0) == ahead("ssl-tie", 0)
+    assert f"({ahead('lvs, seed 0', 0)} each" in text
+    assert f"with seed 1, LVS {ahead('lvs, seed 1', 1)}" in text
+    assert f"({ahead('slavc, seed 0', 0)} and {ahead('slavc, seed 1', 1)}, both" in text
+
+    def apart(values: dict[str, float]) -> float:
+        pairs = [(row, row.replace("seed 0", "seed 1")) for row in values if "seed 0" in row]
+        return 100 * max(abs(values[one] - values[other]) for one, other in pairs)
+
+    assert len([row for row in score if "seed 1" in row]) == 3
+    said = (
+        f"{apart(score):.1f} points of CIoU@0.3 on trios, {apart(duets):.1f} on duets and {apart(frames):.1f} of frames"
+    )
+    assert said in text

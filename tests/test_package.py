@@ -53,6 +53,13 @@ def test_the_wheel(dist: Path) -> None:
     assert not [name for name in names if not name.startswith(("soundwhere/", "soundwhere-"))]
 
 
+def test_the_card_tells_how_large_the_weights_are() -> None:
+    card = (ROOT / "MODEL_CARD.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(scav-[a-z]+)`[^|]*\|[^|]*\| ([\d.]+) MB \|", card, re.MULTILINE))
+    files = {path.stem: path.stat().st_size for path in (PACKAGE / "weights").glob("*.safetensors")}
+    assert {name: f"{size / 1e6:.1f}" for name, size in files.items()} == told
+
+
 def test_the_version_is_told_once() -> None:
     """The changelog's newest section is this version's, or still to be released."""
     sections = re.findall(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)

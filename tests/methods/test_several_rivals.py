@@ -5,7 +5,6 @@ Those that are self-supervised never see a label; those that read labels know th
 
 from __future__ import annotations
 
-import csv
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from safetensors.torch import save_file
 
-from soundwhere.config import Config, MethodConfig, TrainConfig
+from soundwhere.config import Config, DataConfig, MethodConfig, TrainConfig
+from soundwhere.data.training_scenes import make_clips
 from soundwhere.errors import CheckpointError, ConfigError, DataError
-from soundwhere.media.audio import write_wav
-from soundwhere.methods.catalogue import find_method, named_config, read_config
+from soundwhere.methods.catalogue import METHODS, NAMES, find_method, is_named, named_config, read_config
 from soundwhere.methods.files import build, load_model, read_tensors
 from soundwhere.methods.method import Given
 from soundwhere.methods.published import DROPPED, read_published
@@ -32,38 +30,7 @@ SELF_SUPERVISED = ("mix-and-localize", "noprior", "noprior-dual", "jsa", "oa-ssl
 LABELLED = ("avgn", "coarse-to-fine")
 RIVALS = (*SELF_SUPERVISED, *LABELLED)
 FOLDER = Path(__file__).parents[2] / "configs" / "rivals"
-CLASSES = ("bell", "drum", "horn")
-CLIPS = 12
-
-
-@pytest.fixture(scope="module")
-def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dozen clips of three classes in the layout of real-duet, and captions of their pictures."""
-    root = tmp_path_factory.mktemp("clips")
-    generator = np.random.default_rng(0)
-    rows = []
-    for number in range(CLIPS):
-        photo, audio = f"{number}.png", f"{number}.wav"
-        pixels = generator.integers(0, 255, (64, 64, 3), np.uint8)
-        pixels[16:48, 16:48] = 80 * (number % 3)
-        Image.fromarray(pixels).save(root / photo)
-        seconds = np.arange(5 * 22_050) / 22_050
-        tone = np.sin(2 * np.pi * (200 + 300 * (number % 3)) * seconds) + generator.normal(size=len(seconds)) / 4
-        write_wav(root / audio, (0.1 * tone * (0.5 + seconds / 10)).astype(np.float32))
-        rows.append(
-            {"id": f"c{number}", "split": "train", "class": CLASSES[number % 3], "image": photo, "audio": audio}
-        )
-    with (root / "clips.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    np.savez(
-        root / "captions.npz",
-        names=np.array([row["image"] for row in rows]),
-        foreground=generator.normal(size=(CLIPS, 2, 10)),
-        background=generator.normal(size=(CLIPS, 10)),
-    )
-    return root
+CLASSES = ("bell", "drum", "horn")  # of the clips
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +137,20 @@ def test_only_those_that_say_so_see_labels(
         assert (batch.captions is not None) == (name == "oa-ssl")
         assert (batch.moments is not None) == (name == "mix-and-localize")
         assert batch.targets is None
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES, *METHODS}))
+def test_nobody_else_asks_for_labels(name: str) -> None:
+    config = named_config(name) if is_named(name) else find_method(name).config()
+    asked = [phase.needs.labels for stage in find_method(config.family).stages(config) for phase in stage.phases]
+    assert asked
+    assert any(asked) == (name in LABELLED)
+
+
+def test_clips_have_no_labels_unless_they_are_asked_for(clips: Path) -> None:
+    data = DataConfig(source="real-duet", root=clips)
+    assert make_clips(data).kinds is None
+    assert set(make_clips(data, labels=True).kinds or ()) == set(CLASSES)
 
 
 @pytest.mark.parametrize("name", ["dsol"])

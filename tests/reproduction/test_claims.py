@@ -38,6 +38,7 @@ def claim(paper: float | None, value: float, low: float, high: float) -> Claim:
         (0.01, (0.12, 0.05, 0.2), ORDER, "below our interval"),
         (-0.1, (0.12, 0.05, 0.2), DIFFERS, "other side of 0"),
         (0.1, (0.02, -0.05, 0.2), UNDECIDED, "holds 0"),
+        (None, (0.0, 0.0, 0.0), UNDECIDED, "ours are equal"),
         (-0.1, (-0.12, -0.2, -0.05), AGREES, "lies in our interval"),
         (None, (0.12, 0.05, 0.2), AGREES, "claimed side"),
         (None, (-0.12, -0.2, -0.05), DIFFERS, "other side of 0"),

@@ -53,7 +53,7 @@ PAPER: Final = {
 """What the paper's tables call the methods; the others are in none of them."""
 BESIDE: Final = ("vggsound-duet", "vggsound-duet-mask")
 """Whose published figures stand beside ours where nothing is published for the benchmark itself."""
-_SCENE_PX: Final = 128  # height of a scene on the page
+_SCENE_PX: Final = 96  # height of a scene on the page
 _PUBLISHED = "Figures of other data or of another evaluation do not rank against ours: compare orderings, not numbers."
 
 
@@ -235,8 +235,8 @@ def _listening(scored: Sequence[Entrant], match: Match) -> str:
         lost = [match.summary.drops.get(each.row, {}).get(dropped), match.frames(each.row, each.row.under("shuffled"))]
         found = any(cell is not None and cell.low > 0 for cell in lost)
         (listens if found else not_shown).append(each.label)
-    measured = figure_name(dropped) + (" or best frames" if match.has_frames else "")
-    parts = [f"With another scene's sound, {measured} get worse for {', '.join(listens)}."] if listens else []
+    measured = f"{figure_name(dropped)} or best frames get" if match.has_frames else f"{figure_name(dropped)} gets"
+    parts = [f"With another scene's sound, {measured} worse for {', '.join(listens)}."] if listens else []
     parts += [f"No sign that these listen: {', '.join(not_shown)}."] if not_shown else []
     return " ".join(parts)
 
@@ -249,7 +249,7 @@ def _sorted_out(cells: Mapping[str, Interval], said: tuple[str, str, str]) -> st
         [name for name, cell in cells.items() if cell.high < 0],
     )
     return " ".join(
-        f"{word.capitalize()}: {', '.join(f'{name} ({100 * cells[name].value:+.1f})' for name in group)}."
+        f"{word.capitalize()}: {', '.join(f'{name} ({100 * cells[name].value:+z.1f})' for name in group)}."
         for word, group in zip(said, groups, strict=True)
         if group
     )

@@ -41,8 +41,8 @@ _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8">
 <style>
 body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 96rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
 table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }}
-td, th {{ padding: .2rem .5rem; text-align: right; white-space: nowrap }}
-td:nth-child(-n+2), th:nth-child(-n+2), .words {{ text-align: left }} td.words {{ white-space: normal }}
+td, th {{ padding: .2rem .5rem; text-align: right }} th {{ vertical-align: bottom }} td {{ white-space: nowrap }}
+td:first-child, th:first-child, .words {{ text-align: left }} td.words {{ white-space: normal }}
 td:first-child {{ min-width: 8rem }} td {{ max-width: 32rem; vertical-align: top }} h2 {{ margin-top: 3rem }}
 tr:first-child {{ border-bottom: 2px solid #222 }} tr.group td {{ border-top: 1px solid #bbb }}
 tr.faint td, tr.faint small {{ color: #8a8a8a }}
@@ -214,4 +214,6 @@ def _inside(picture: Image | Figure, description: str) -> str:
     content = base64.b64encode(file.getvalue()).decode()
     image = f'<img alt="{html.escape(description)}" src="data:image/{kind};base64,{content}">'
     wide = isinstance(picture, np.ndarray) and picture.shape[1] > _WIDEST_PX
-    return f"<div class=wide tabindex=0>{image}</div>" if wide else image
+    if not wide:
+        return image
+    return f"<p class=note>Wider than the page: it moves sideways.</p><div class=wide tabindex=0>{image}</div>"

@@ -44,7 +44,8 @@ def scene_sheet(
     Args:
         scenes: What is shown.
         methods: A column each.
-        apart: Show the last of them map by map, in as many columns.
+        apart: Show the last of them map by map, in as many columns. Otherwise it stands first, beside the truth: of
+            many columns one sees the first few.
         height_px: Height of every picture, if not its own.
     """
     rows = [scene_pictures(scene, methods, apart=apart) for scene in scenes]
@@ -56,7 +57,7 @@ def scene_sheet(
 def scene_pictures(scene: Scene, methods: Sequence[Method], *, apart: bool = True) -> list[tuple[Image, str]]:
     """The pictures of one row with their captions."""
     pictures = [(with_truth(scene), f"{scene.name}: {', '.join(scene.kinds) or 'truth'}")]
-    for method in methods[:-1] if apart else methods:
+    for method in methods[:-1] if apart else [methods[-1], *methods[:-1]]:
         pictures.append((overlay(scene.image, stretched(scene, method)), method.label))
     if not apart:
         return pictures

@@ -88,11 +88,13 @@ def percent(interval: Interval | None, *, signed: bool = False) -> Cell:
     Cell(text='60.4', interval='59.0 to 62.0', margin='±1.5')
     >>> percent(Interval(0.012, -0.01, 0.03), signed=True).interval
     '-1.0 to +3.0'
+    >>> percent(Interval(0.0, -1e-17, 0.03)).interval  # no -0.0
+    '0.0 to 3.0'
     """
     if interval is None or math.isnan(interval.value):
         return Cell("-")
     sign = "+" if signed else ""
-    value, low, high = (f"{100 * number:{sign}.1f}" for number in (interval.value, interval.low, interval.high))
+    value, low, high = (f"{100 * number:{sign}z.1f}" for number in (interval.value, interval.low, interval.high))
     return Cell(value, f"{low} to {high}", f"±{50 * (interval.high - interval.low):.1f}")
 
 

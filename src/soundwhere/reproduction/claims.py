@@ -53,6 +53,8 @@ class Claim:
     @property
     def why(self) -> str:
         """What the verdict follows from, in words."""
+        if self.ours.low == self.ours.high == 0:
+            return "ours are equal, scene by scene"
         if self.verdict == UNDECIDED:
             return "our interval holds 0: so few scenes, or so short a training, do not tell"
         if self.verdict == DIFFERS:
