@@ -14,7 +14,7 @@ from soundwhere.metrics.pairs import LEVELS, Meaning, PairScores, figures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 DRAWS: Final = 1000
 _CHUNK: Final = 100  # draws at a time, so that memory stays below 100 numbers per scene
@@ -29,7 +29,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, value: float, drawn: ArrayLike) -> Interval:
+    def of(cls, value: float, drawn: Sequence[float] | NDArray[np.float64]) -> Interval:
         """A figure with the interval of what it was in bootstrap samples, of which NaN do not count."""
         return cls(value, *map(float, np.nanquantile(drawn, [0.025, 0.975])))
 
