@@ -86,7 +86,7 @@ def test_streaming_gives_what_scoring_at_once_gives(run: Run, network: SCAV) -> 
     asked = NetworkAnswerer("tiny", network, (1, 2), negatives=True)
     found = run(DUETS, asked, InputFreeAnswerer(CONSTANT.rows, 2))
     truth = torch.from_numpy(np.stack([scene.masks for scene in DUETS]))
-    maps = torch.nn.functional.interpolate(asked.own(DUETS[:]), (SIDE, 2 * SIDE), mode="bilinear")
+    maps = torch.nn.functional.interpolate(asked.own(list(DUETS)), (SIDE, 2 * SIDE), mode="bilinear")
     expected = score(maps, truth, PRESETS["scav"])
     pairs = found.scores[Row("tiny")].pairs
     assert pairs.scene.tolist() == expected.scene.tolist()  # in the order of the list, whatever was read first

@@ -48,7 +48,7 @@ class LVSConfig(TwoEncodersConfig):
 
 
 class LVS(CosineMap):
-    """ResNet-18 for both senses, each with a first layer for the other that it does not use."""
+    """Two encoders are all it has."""
 
     config: LVSConfig
     published: ClassVar[Mapping[str, str]] = two_stem_resnets("imgnet.", "audnet.")
