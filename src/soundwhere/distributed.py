@@ -78,15 +78,6 @@ def barrier() -> None:
         dist.barrier()
 
 
-def as_main_says(value: bool, device: torch.device) -> bool:
-    """What the main process says, for all: what each finds on its disk may differ."""
-    if not _several():
-        return value
-    told = torch.tensor([int(value)], device=device)
-    dist.broadcast(told, 0)
-    return bool(told.item())
-
-
 def from_main(value: T) -> T:
     """What the main process has, on all; it travels by pickle."""
     if not _several():
@@ -135,6 +126,11 @@ def gather(tensor: Tensor) -> Tensor:
         Shape (world * B, ...).
     """
     return cast(Tensor, _Gather.apply(tensor)) if _several() else tensor  # type: ignore[no-untyped-call]
+
+
+def own_numbers(tensor: Tensor) -> Tensor:
+    """Where this process's rows (B, ...) are in what `gather` joins, shape (B,), int64."""
+    return torch.arange(len(tensor), device=tensor.device) + rank() * len(tensor)
 
 
 def all_reduce_sum(tensor: Tensor) -> Tensor:

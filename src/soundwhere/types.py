@@ -105,6 +105,11 @@ class Localisation:
     confidence: Tensor
     embeddings: Tensor
 
+    @classmethod
+    def peaked(cls, similarity: Tensor, embeddings: Tensor) -> Localisation:
+        """Maps (B, K, h, w) and embeddings (B, K, D) together; the confidence of a map is its peak."""
+        return cls(similarity, similarity.flatten(2).amax(2).clamp(0, 1), embeddings)
+
     def of(self, sources: int) -> Localisation:
         """The same with as many maps as asked for: the first ones, or over again from the first."""
         count = self.similarity.shape[1]

@@ -146,7 +146,7 @@ def test_rows_are_scored_as_the_model_answers(network: SCAV) -> None:
     truth = torch.stack([torch.from_numpy(scene.masks) for scene in SCENES])
 
     def expected(model: SCAV, row: Row) -> PairScores:
-        maps = NetworkAnswerer("m", model, (1, 2), rows=[row]).answer(View.of(SCENES[:]))[row].maps
+        maps = NetworkAnswerer("m", model, (1, 2), rows=[row]).answer(View.of(list(SCENES)))[row].maps
         return frame_wise(torch.nn.functional.interpolate(maps, (SIDE, 2 * SIDE), mode="bilinear"), truth)
 
     def in_order(pairs: PairScores) -> PairScores:

@@ -126,7 +126,7 @@ def test_one_scene_is_too_few(network: SCAV) -> None:
 
 
 def test_scenes_of_unknown_classes_have_no_absent_sound(network: SCAV) -> None:
-    found = confidences(network, SCENES[:4], list("abcd"), (1, 1))  # a list does not know what is seen
+    found = confidences(network, list(SCENES[:4]), list("abcd"), (1, 1))  # a list does not know what is seen
     assert found.own.shape == found.wrong["absent sound"].shape == (4, 2)
     assert np.isnan(found.wrong["absent sound"]).all()
     assert not np.isnan(found.wrong["swapped sound"]).any()

@@ -58,7 +58,7 @@ def test_everybody_is_asked_about_every_scene(network: SCAV) -> None:
 def test_stage_one_hears_its_own_scene_or_the_one_half_the_list_away(network: SCAV) -> None:
     found = observe({"m": network}, SCENES, NAMES, grid=(1, 2))
     alone = NetworkAnswerer("alone", network.without_stage_two().eval(), (1, 2))
-    scenes = SCENES[:]
+    scenes = list(SCENES)
     swapped = [replace(scene, sounds=scenes[(n + COUNT // 2) % COUNT].sounds) for n, scene in enumerate(scenes)]
     truth = torch.from_numpy(np.stack([scene.masks for scene in scenes]))
     for name, heard in (("m", scenes), (f"m, {OTHER_SOUND}", swapped)):

@@ -106,7 +106,7 @@ def test_single_frames_are_shown_to_presets_that_call_so() -> None:
             return torch.stack(super().own(scenes).chunk(2, dim=3), dim=2)
 
     frames = Frames()
-    found = compare_protocols(Knowing(), SCENES[:3], (1, 2), single_frames=frames, masks=False)
+    found = compare_protocols(Knowing(), list(SCENES[:3]), (1, 2), single_frames=frames, masks=False)
     assert frames.asked == 1
     assert found.boxed is None
     assert len(found.presets["avgn"]["knowing"]) == 6

@@ -122,7 +122,7 @@ def test_missing_folder_split_and_broken_mask(own_root, tmp_path):
     with pytest.raises(DataError, match="no clips of the split 'test'"):
         RealDuet(own_root).clips("test")
     (own_root / "masks/2.png").write_bytes((own_root / "masks/2.png").read_bytes()[:40])
-    with pytest.raises(DataError, match=r"masks/2\.png is not a readable mask"):
+    with pytest.raises(DataError, match=r"masks/2\.png is not a readable PNG"):
         _ = RealDuet(own_root).scenes("duets_val")[0]
 
 

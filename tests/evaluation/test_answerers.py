@@ -231,7 +231,7 @@ def test_a_network_that_must_know_the_number_of_sources_is_told_it() -> None:
     clustering = build(replace(named_config("dmc"), **small)).eval()
     assert told("m", clustering) == "m (number given, cluster of each sound centre)"
     asked = NetworkAnswerer("m", clustering, (1, 2), rows=[Row("m")])
-    assert asked.own(DUETS[:2]).shape[:2] == (2, len(DUETS[0].masks))
+    assert asked.own(list(DUETS[:2])).shape[:2] == (2, len(DUETS[0].masks))
     alone = [replace(scene, masks=scene.masks[:1], sounds=scene.sounds[:1]) for scene in DUETS[:2]]
     assert asked.own(alone).shape[:2] == (2, 1)
 

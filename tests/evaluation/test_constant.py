@@ -12,8 +12,7 @@ from soundwhere.data.synthetic.world import World
 from soundwhere.evaluation.constant import SIGMAS_PX, choose_constant
 from soundwhere.metrics.baselines import constant_cells
 from soundwhere.metrics.pairs import summarise
-from soundwhere.metrics.presets import PRESETS
-from soundwhere.metrics.protocols import frame_wise
+from soundwhere.metrics.presets import PRESETS, score
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +29,7 @@ def test_it_is_the_best_of_all() -> None:
     truth = torch.from_numpy(np.stack([scene.masks for scene in TRIOS]))
     scores = {
         (cells, sigma): summarise(
-            frame_wise(constant_cells(SIDE, 3 * SIDE, (1, 3), sigma, cells).expand(6, -1, -1, -1), truth)
+            score(constant_cells(SIDE, 3 * SIDE, (1, 3), sigma, cells).expand(6, -1, -1, -1), truth, SCAV)
         )["auc"]
         for cells in ((0, 1), (0, 2), (1, 2))
         for sigma in SIGMAS_PX

@@ -46,8 +46,8 @@ def test_methods_have_a_column_each_and_the_last_one_for_every_map() -> None:
 
 
 def test_pictures_of_a_sheet_can_be_smaller() -> None:
-    whole = scene_sheet(SCENES[:2], [Corners("a")], apart=False)
-    half = scene_sheet(SCENES[:2], [Corners("a")], apart=False, height_px=16)
+    whole = scene_sheet(list(SCENES[:2]), [Corners("a")], apart=False)
+    half = scene_sheet(list(SCENES[:2]), [Corners("a")], apart=False, height_px=16)
     assert whole.shape[0] - half.shape[0] == 2 * 16
     assert whole.shape[1] - half.shape[1] == 2 * 32
 

@@ -23,8 +23,7 @@ from soundwhere.evaluation.scoring import Evaluation, evaluate
 from soundwhere.evaluation.summary import summarise_evaluation
 from soundwhere.evaluation.tables import evaluation_tables
 from soundwhere.metrics.baselines import constant_cells
-from soundwhere.metrics.presets import PRESETS
-from soundwhere.metrics.protocols import frame_wise
+from soundwhere.metrics.presets import PRESETS, score
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,14 +86,14 @@ def test_streaming_gives_what_scoring_at_once_gives(run: Run, network: SCAV) -> 
     asked = NetworkAnswerer("tiny", network, (1, 2), negatives=True)
     found = run(DUETS, asked, InputFreeAnswerer(CONSTANT.rows, 2))
     truth = torch.from_numpy(np.stack([scene.masks for scene in DUETS]))
-    maps = torch.nn.functional.interpolate(asked.own(DUETS[:]), (SIDE, 2 * SIDE), mode="bilinear")
-    expected = frame_wise(maps, truth)
+    maps = torch.nn.functional.interpolate(asked.own(list(DUETS)), (SIDE, 2 * SIDE), mode="bilinear")
+    expected = score(maps, truth, PRESETS["scav"])
     pairs = found.scores[Row("tiny")].pairs
     assert pairs.scene.tolist() == expected.scene.tolist()  # in the order of the list, whatever was read first
     torch.testing.assert_close(pairs.iou, expected.iou, atol=1e-3, rtol=0)
     torch.testing.assert_close(pairs.ap, expected.ap, atol=1e-3, rtol=0)
     blobs = constant_cells(SIDE, 2 * SIDE, (1, 2), 25.0).expand(len(DUETS), -1, -1, -1)
-    assert torch.equal(found.scores[CONSTANT.best].pairs.iou, frame_wise(blobs, truth).iou)
+    assert torch.equal(found.scores[CONSTANT.best].pairs.iou, score(blobs, truth, PRESETS["scav"]).iou)
     assert found.facts[0].areas == tuple(float(mask.mean()) for mask in DUETS[0].masks)
     assert found.facts[0].level_difference_db == 0
     left, right = found.facts[0].columns

@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from soundwhere.metrics.baselines import constant_cells, constant_pair, everything_on, feature_norm, random_smooth
+from soundwhere.metrics.baselines import constant_cells, everything_on, feature_norm, random_smooth
 
 
 def test_the_constant_pair_is_a_gaussian_in_the_middle_of_each_half():
-    maps = constant_pair(224, 448, sigma_px=70)
+    maps = constant_cells(224, 448, (1, 2), sigma_px=70)
     assert maps.shape == (2, 224, 448)
     for half, map_ in enumerate(maps):
         y, x = 30, 100

@@ -224,14 +224,12 @@ def test_noprior_counts_maps_without_a_source(scenes, count, rows):
     assert (pairs.iou > 0).sum() <= 3 * min(count, 2)
 
 
-def test_the_papers_two_protocols_are_presets(scenes):
-    from soundwhere.metrics.protocols import frame_wise, source_wise
-
+def test_the_papers_presets_enlarge_maps_bilinearly(scenes):
     maps, truth = torch.from_numpy(resized(scenes[0], "bilinear")), scenes[1]
-    assert score(scenes[0], truth, find_preset("scav")).iou.tolist() == frame_wise(maps, truth).iou.tolist()
-    cropped = score(scenes[0], truth, find_preset("scav-source-wise"))
-    assert cropped.iou.tolist() == source_wise(maps, truth).iou.tolist()
-    assert cropped.ap.tolist() == source_wise(maps, truth).ap.tolist()
+    for name in ("scav", "scav-source-wise"):
+        coarse, enlarged = (score(each, truth, find_preset(name)) for each in (scenes[0], maps))
+        assert coarse.iou.tolist() == enlarged.iou.tolist()
+        assert coarse.ap.tolist() == enlarged.ap.tolist()
 
 
 def test_every_preset_scores_a_batch_and_records_its_choices(scenes):

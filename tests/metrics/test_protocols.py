@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from sklearn.metrics import average_precision_score
 from soundwhere.errors import DataError
 from soundwhere.metrics.pairs import concatenate, summarise
 from soundwhere.metrics.presets import PRESETS, score
-from soundwhere.metrics.protocols import frame_wise, source_wise
+from soundwhere.metrics.protocols import check_shapes
 
 seeds = st.integers(0, 100_000)
 
@@ -23,6 +25,14 @@ def duet(seed, scenes=3, maps=2, size=8):
             top, left, high, wide = torch.randint(1, size // 2 + 1, (4,), generator=generator).tolist()
             truth[scene, source, top : top + high, source * size + left - 1 : source * size + left - 1 + wide] = True
     return heat, truth
+
+
+def frame_wise(maps, truth, scenes=None, **changes):
+    return score(maps, truth, replace(PRESETS["scav"], **changes), scenes=scenes)
+
+
+def source_wise(maps, truth, grid=(1, 2), **changes):
+    return score(maps, truth, replace(PRESETS["scav-source-wise"], **changes), grid)
 
 
 def plain_iou(mask, truth):
@@ -94,8 +104,8 @@ def test_source_wise_iou_is_at_least_frame_wise_for_a_fixed_assignment(seed):
 @given(seeds, st.permutations(range(3)), st.sampled_from(["minmax-0.5", "median", "top-area-0.1", "fixed-2"]))
 def test_the_order_of_maps_and_sources_does_not_matter(seed, order, rule):
     maps, truth = duet(seed, maps=3)  # fixed-2 leaves every mask empty: all totals tie
-    straight = frame_wise(maps, truth, rule)
-    other = frame_wise(maps[:, order], truth.flip(1), rule)
+    straight = frame_wise(maps, truth, rule=rule)
+    other = frame_wise(maps[:, order], truth.flip(1), rule=rule)
     for name in ("iou", "ap", "pointing", "leakage"):
         first = getattr(straight, name).reshape(3, 2)
         second = getattr(other, name).reshape(3, 2).flip(1)
@@ -163,7 +173,9 @@ def test_a_nan_map_is_an_error_not_a_score():
 
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(DataError, match="cannot be scored against"):
-        frame_wise(torch.rand(1, 2, 7, 14), torch.zeros(1, 2, 224, 448, dtype=torch.bool))
+        check_shapes(torch.rand(1, 2, 7, 14), torch.zeros(1, 2, 224, 448, dtype=torch.bool))
+    with pytest.raises(DataError, match="cannot be scored against"):
+        frame_wise(torch.rand(2, 2, 7, 14), torch.zeros(1, 2, 224, 448, dtype=torch.bool))
     with pytest.raises(DataError, match="not a grid"):
         source_wise(torch.rand(1, 2, 8, 15), torch.ones(1, 2, 8, 15, dtype=torch.bool))
     with pytest.raises(DataError, match="not boolean"):

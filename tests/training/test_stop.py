@@ -93,7 +93,7 @@ def test_a_checkpoint_that_only_one_machine_sees_is_told(tmp_path: Path, monkeyp
 
     method = replace(named_config("scav-tiny"), frame_px=32)
     config = Config(method, DataConfig(scenes=8), TrainConfig(device="cpu"))
-    monkeypatch.setattr(distributed, "as_main_says", lambda *_: True)
+    monkeypatch.setattr(distributed, "from_main", lambda _: True)
     monkeypatch.setattr(distributed, "is_main", lambda: False)
     with pytest.raises(ConfigError, match="is not there for process") as caught:
         train(config, tmp_path, resume="auto")

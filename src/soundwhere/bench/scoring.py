@@ -13,7 +13,7 @@ from soundwhere.constants import FRAME_PX
 from soundwhere.errors import needing
 from soundwhere.metrics.baselines import random_smooth
 from soundwhere.metrics.pairs import PairScores, concatenate, summarise
-from soundwhere.metrics.protocols import frame_wise
+from soundwhere.metrics.presets import PRESETS, score
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +60,7 @@ def bench_metrics(pairs: int = 4000, batch: int = 32, size: tuple[int, int] = (F
     for start in range(0, pairs // 2, batch):
         maps, truth = _scenes(range(start, min(start + batch, pairs // 2)), size)
         with clock.time("ours"):
-            scored.append(frame_wise(maps, truth))
+            scored.append(score(maps, truth, PRESETS["scav"]))
         with clock.time("loop"):
             for heat, masks in zip(maps.numpy(), truth.numpy(), strict=True):
                 looped += _loop(heat, masks, average_precision_score)

@@ -53,7 +53,7 @@ def count_sources(model: SCAV, scenes: int = 200, most: int = 4) -> list[SourceC
     alone = model.without_stage_two().eval()
     rows = []
     for sounding in range(1, most + 1):
-        found = WorldScenes(World(SPLIT_SEEDS["test"], size), scenes, sounding, SILENT)[:]
+        found = list(WorldScenes(World(SPLIT_SEEDS["test"], size), scenes, sounding, SILENT))
         right, wrong = [scene.mixture for scene in found], [scene.mixture for scene in [*found[1:], found[0]]]
         asked = _localise(model, found, right, ASKED)
         rows.append(

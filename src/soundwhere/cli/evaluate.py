@@ -342,11 +342,11 @@ def _out(options: Options) -> Path:
 
 def _published(options: Options, evaluation: Evaluation, constant: Constant) -> list[Table]:
     from soundwhere.evaluation.published import compare_published
-    from soundwhere.metrics.pairs import summarise
+    from soundwhere.metrics.presets import summarise_as
 
     preset = evaluation.preset
     ours = {
-        str(row): summarise(scores.pairs, preset.levels, preset.meaning)
+        str(row): summarise_as(scores.pairs, preset)
         for row, scores in evaluation.scores.items()
         if len(scores.pairs) and (scores.kind == "method" or row == constant.best)
     }

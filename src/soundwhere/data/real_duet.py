@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
-from PIL import Image as PILImage
 
 from soundwhere.constants import CLIP_SAMPLES, FRAME_PX
+from soundwhere.data.annotation.masks import MaskFile
 from soundwhere.data.clips import Clips, StillClip, VideoClip, file_key
 from soundwhere.data.collections import draw_trios, pair_again
 from soundwhere.data.layout import join
@@ -234,7 +234,7 @@ class _Record:
     def scene(self, frame_px: int, order: Order, media: bool) -> Scene:
         size = (frame_px, frame_px)
         empty = np.zeros(size, np.bool_)
-        drawn = [_read_mask(path, frame_px) for path in self.masks]
+        drawn = [MaskFile(path).mask(size) for path in self.masks]
         black = np.zeros((*size, 3), np.uint8)
         frames = [_read_frame(photo, frame_px) if media else black for photo in self.photos]
         masks = np.stack(
@@ -274,14 +274,6 @@ def _read_frame(path: Path, frame_px: int) -> Image:
 def _read_sound(path: Path) -> Waveform:
     key = ("sound", file_key(path, path.parent), str(path))
     return MEMORY.get(key, lambda: centre_clip(scale_to_rms(read_audio(path))))
-
-
-def _read_mask(path: Path, frame_px: int) -> NDArray[np.bool_]:
-    try:
-        with PILImage.open(path) as mask:
-            return np.asarray(mask.convert("L").resize((frame_px, frame_px), PILImage.Resampling.NEAREST)) > 127
-    except (OSError, SyntaxError) as error:
-        raise DataError(f"{path} is not a readable mask: {error}.", "Copy the data set again.") from error
 
 
 def _seconds(row: Row) -> float:

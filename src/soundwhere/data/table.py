@@ -50,8 +50,13 @@ class Row:
         return path
 
 
-def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
+def read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> list[Row]:
     """Read some columns of a CSV file with a header line, also one packed by gzip (.gz); other columns are not kept.
+
+    Args:
+        path: The file.
+        columns: Those that it must have.
+        optional: Those that are kept if it has them.
 
     Raises:
         DataError: The file is missing, is not CSV, lacks a column or has no rows, or a row has too few or many cells.
@@ -66,12 +71,13 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
                     f"{path} has no column {', '.join(map(repr, absent))}, but: {', '.join(reader.fieldnames or ())}.",
                     "Its first line must name the columns, separated by commas: correct it, or copy the file again.",
                 )
+            kept = [*columns, *(column for column in optional if column in (reader.fieldnames or ()))]
             rows = []
             for cells in reader:
                 if None in cells or None in cells.values():
                     expected = len(reader.fieldnames or ())
                     raise DataError(f"{path}, line {reader.line_num}: not {expected} cells.", "Correct that line.")
-                rows.append(Row(path, reader.line_num, {column: cells[column] for column in columns}))
+                rows.append(Row(path, reader.line_num, {column: cells[column] for column in kept}))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(f"{path} does not exist.", "Give the folder that holds the whole data set.") from error
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:

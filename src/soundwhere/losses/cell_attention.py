@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch.nn import functional as F
 
-from soundwhere.distributed import gather, rank
+from soundwhere.distributed import gather, own_numbers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +51,7 @@ def slavc_loss(online: TwoHeads, target: TwoHeads, temperature: float = 0.03) ->
         target: Its slow copy, through which no gradient flows.
         temperature: Of every softmax.
     """
-    pairs = torch.arange(len(online.cells1), device=online.cells1.device) + rank() * len(online.cells1)
+    pairs = own_numbers(online.cells1)
     seen = meeting_logits((online.cells1, online.cells2), (target.sounds1, target.sounds2), temperature)
     heard = meeting_logits((target.cells1, target.cells2), (online.sounds1, online.sounds2), temperature)
     return F.cross_entropy(seen, pairs) + F.cross_entropy(heard, pairs)

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from soundwhere.constants import INFONCE_TEMPERATURE
-from soundwhere.distributed import gather, rank
+from soundwhere.distributed import gather, own_numbers
 from soundwhere.losses.thresholding import negative_score, positive_score
 
 if TYPE_CHECKING:
@@ -67,10 +67,9 @@ def infonce_loss(features: Tensor, embedding: Tensor, thresholds: Thresholds) ->
     Returns:
         The loss, a scalar.
     """
-    count = len(features)
     maps = torch.einsum("idhw,jd->ijhw", features, gather(embedding))
-    target = torch.arange(count, device=features.device) + rank() * count
-    own = maps[torch.arange(count, device=features.device), target]
+    target = own_numbers(features)
+    own = maps[torch.arange(len(features), device=features.device), target]
     logits = torch.cat([positive_score(maps, thresholds), negative_score(own, thresholds)[:, None]], dim=1)
     return F.cross_entropy(logits / INFONCE_TEMPERATURE, target)
 

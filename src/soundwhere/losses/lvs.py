@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from soundwhere.constants import INFONCE_TEMPERATURE
-from soundwhere.distributed import gather, rank
+from soundwhere.distributed import gather, own_numbers
 from soundwhere.losses.thresholding import negative_score, positive_score
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ def lvs_logits(cells: Tensor, sounds: Tensor, thresholds: Thresholds, hard_negat
     Returns:
         Shape (B, 1 + N + 1) for N sounds of all processes, or one column less.
     """
-    count = len(cells)
     maps = torch.einsum("idhw,jd->ijhw", cells, gather(sounds))
-    rows = torch.arange(count, device=cells.device)
-    columns = rows + rank() * count
+    rows, columns = torch.arange(len(cells), device=cells.device), own_numbers(cells)
     own = maps[rows, columns]
     every = positive_score(maps, thresholds)
     factor = torch.ones_like(every)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional as F
 
+from soundwhere.losses.thresholding import negative_weights, positive_weights
 from soundwhere.losses.transport import cell_distances, sinkhorn_distance
 
 if TYPE_CHECKING:
@@ -29,15 +30,10 @@ def masked_means(features: Tensor, similarity: Tensor, thresholds: Thresholds) -
         similarity: Of every cell to the sound, shape (B, h, w).
         thresholds: Of the masks.
     """
-    cells = features.flatten(2)
-    similar = similarity.flatten(1)
-    logits = (
-        (similar - thresholds.positive) / thresholds.temperature,
-        (thresholds.negative - similar) / thresholds.temperature,
+    foreground, background = (
+        F.normalize(torch.einsum("bn,bdn->bd", weights(similarity, thresholds), features.flatten(2)), dim=1)
+        for weights in (positive_weights, negative_weights)
     )
-    # in log space, as in losses.thresholding: far from its threshold a soft mask underflows
-    weights = (F.logsigmoid(each).softmax(1) for each in logits)
-    foreground, background = (F.normalize(torch.einsum("bn,bdn->bd", each, cells), dim=1) for each in weights)
     return foreground, background
 
 

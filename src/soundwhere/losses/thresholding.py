@@ -14,19 +14,28 @@ if TYPE_CHECKING:
 
 def positive_score(similarity: Tensor, thresholds: Thresholds) -> Tensor:
     """P: the mean similarity of the soft positive cells (Eq. positive_score), shape (...)."""
-    return _masked_mean(similarity, (similarity - thresholds.positive) / thresholds.temperature)
+    return (positive_weights(similarity, thresholds) * similarity.flatten(-2)).sum(-1)
 
 
 def negative_score(similarity: Tensor, thresholds: Thresholds) -> Tensor:
     """The mean similarity of the soft negative cells (first term of Eq. negative_score), shape (...)."""
-    return _masked_mean(similarity, (thresholds.negative - similarity) / thresholds.temperature)
+    return (negative_weights(similarity, thresholds) * similarity.flatten(-2)).sum(-1)
 
 
-def _masked_mean(similarity: Tensor, mask_logits: Tensor) -> Tensor:
-    """Mean over the cells weighted by sigmoid(mask_logits): a convex combination, so always within the map's range.
+def positive_weights(similarity: Tensor, thresholds: Thresholds) -> Tensor:
+    """The soft positive mask of maps (..., h, w), made to sum to 1 over the cells, shape (..., h w)."""
+    return _weights((similarity - thresholds.positive) / thresholds.temperature)
 
-    The weights are normalised in log space: far from its threshold a soft mask underflows, and any epsilon in the
-    denominator would then decide the score instead of the cells.
+
+def negative_weights(similarity: Tensor, thresholds: Thresholds) -> Tensor:
+    """The same of the soft negative mask."""
+    return _weights((thresholds.negative - similarity) / thresholds.temperature)
+
+
+def _weights(mask_logits: Tensor) -> Tensor:
+    """Masks sigmoid(mask_logits) as the weights of a mean, which then always lies within the map's range.
+
+    They are normalised in log space: far from its threshold a soft mask underflows, and any epsilon in the denominator
+    would then decide the score instead of the cells.
     """
-    weights = F.logsigmoid(mask_logits).flatten(-2).softmax(-1)
-    return (weights * similarity.flatten(-2)).sum(-1)
+    return F.logsigmoid(mask_logits).flatten(-2).softmax(-1)

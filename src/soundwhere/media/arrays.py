@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     Floats = NDArray[np.float32]
+
+_LOUDEST: Final = 1e6  # far above any sound; a larger sample's power would overflow float32
 
 Array = TypeVar("Array", "Tensor", "NDArray[Any]")
 """A tensor or an array: what comes in decides what goes out."""
@@ -34,9 +36,20 @@ def like(constant: Floats, array: Array) -> Array:
     return torch.from_numpy(constant).to(array.device)
 
 
-def single(array: Array) -> Array:
-    """In single precision."""
-    return array.astype(np.float32, copy=False) if isinstance(array, np.ndarray) else array.float()
+def finite(waveform: Array) -> Array:
+    """A waveform in single precision; samples that are not finite are silent, and none is beyond all measure."""
+    samples = waveform.astype(np.float32, copy=False) if isinstance(waveform, np.ndarray) else waveform.float()
+    xp = namespace(samples)
+    tame: Array = xp.clip(xp.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0), -_LOUDEST, _LOUDEST)
+    return tame
+
+
+def triangles(places: NDArray[np.float64], corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Triangles of height 1 over three corners each, which overlap by half, at places, shape (places, corners - 2)."""
+    left, middle, right = corners[:-2], corners[1:-1], corners[2:]
+    rising, falling = (places[:, None] - left) / (middle - left), (right - places[:, None]) / (right - middle)
+    over: NDArray[np.float64] = np.maximum(np.minimum(rising, falling), 0)
+    return over
 
 
 def pad(array: Array, before: int, after: int) -> Array:

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError
+from soundwhere.media.arrays import finite, triangles
 from soundwhere.media.resample import resample
 from soundwhere.media.spectrogram import PRESETS, log_spectrogram
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
-
-_LOUDEST: Final = 1e6  # far above any sound; a larger sample's power would overflow float32
 
 
 @dataclass(frozen=True)
@@ -162,8 +161,8 @@ def hear_as(waveform: Tensor, name: str) -> Tensor:
     if name in PRESETS:
         return log_spectrogram(waveform, name)
     form = FRONT_ENDS[name]
-    samples = torch.nan_to_num(waveform.float(), nan=0.0, posinf=0.0, neginf=0.0).clamp(-_LOUDEST, _LOUDEST)
-    picture = spectrogram_of(to_length(resample(samples, SAMPLE_RATE_HZ, form.rate_hz), form.samples), form)
+    samples = resample(finite(waveform), SAMPLE_RATE_HZ, form.rate_hz)
+    picture = spectrogram_of(to_length(samples, form.samples), form)
     return (picture.transpose(-1, -2) if form.time_first else picture).unsqueeze(-3)
 
 
@@ -240,13 +239,10 @@ def _bands(form: FrontEnd) -> Tensor:
     low, high = (to_mel(torch.tensor(edge, dtype=torch.float64)) for edge in edges)
     mels = low + (high - low) * torch.linspace(0, 1, form.mels + 2, dtype=torch.float64)
     corners, places = (mels, to_mel(hertz)) if form.mel_scale == "vggish" else (to_hertz(mels), hertz)
-    left, middle, right = corners[:-2], corners[1:-1], corners[2:]
-    rising = (places[:, None] - left) / (middle - left)
-    falling = (right - places[:, None]) / (right - middle)
-    bands = torch.minimum(rising, falling).clamp_min(0)
+    bands = torch.from_numpy(triangles(places.numpy(), corners.numpy()))
     if form.mel_scale == "vggish":
         bands[0] = 0  # the constant is left out
-    return bands * 2 / (right - left) if form.mel_area else bands
+    return bands * 2 / (corners[2:] - corners[:-2]) if form.mel_area else bands
 
 
 def _slaney(hertz: Tensor) -> Tensor:

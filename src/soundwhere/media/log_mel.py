@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from soundwhere.constants import SAMPLE_RATE_HZ
-from soundwhere.media.arrays import Array, cut, like, namespace, pad, single
+from soundwhere.media.arrays import Array, cut, finite, like, namespace, pad, triangles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,6 @@ HOP: Final = 160
 _FFT: Final = 512
 _EDGES_HZ: Final = (125.0, 7_500.0)
 _FLOOR: Final = 0.001
-_LOUDEST: Final = 1e6  # far above any sound; keeps float32 from overflowing
 _DIVISOR: Final = math.gcd(SAMPLE_RATE_HZ, RATE_HZ)
 
 
@@ -44,8 +43,7 @@ def log_mel(waveform: Array) -> Array:
     (2, 1, 64, 298)
     """
     xp = namespace(waveform)
-    samples = xp.clip(xp.nan_to_num(single(waveform), nan=0.0, posinf=0.0, neginf=0.0), -_LOUDEST, _LOUDEST)
-    samples = resample(samples)
+    samples = resample(finite(waveform))
     samples = pad(samples, 0, max(0, LEAST_SAMPLES - samples.shape[-1]))
     windows = cut(samples, WINDOW, HOP) * like(_window(), samples)
     magnitudes = xp.abs(xp.fft.rfft(windows, _FFT)) @ like(mel_triangles(), samples)
@@ -72,14 +70,11 @@ def resample(waveform: Array) -> Array:
 @lru_cache
 def mel_triangles() -> Floats:
     """Triangles of height 1 that are linear in mel and overlap by half, shape (257, 64); the constant has no band."""
-    mel = 1127 * np.log1p(np.linspace(0, RATE_HZ / 2, _FFT // 2 + 1) / 700)[:, None]
+    mel = 1127 * np.log1p(np.linspace(0, RATE_HZ / 2, _FFT // 2 + 1) / 700)
     low, high = (1127 * math.log1p(edge / 700) for edge in _EDGES_HZ)
-    corners = np.linspace(low, high, BANDS + 2)
-    left, middle, right = corners[:-2], corners[1:-1], corners[2:]
-    rising, falling = (mel - left) / (middle - left), (right - mel) / (right - middle)
-    triangles: Floats = np.maximum(np.minimum(rising, falling), 0).astype(np.float32)
-    triangles[0] = 0
-    return triangles
+    bands = triangles(mel, np.linspace(low, high, BANDS + 2)).astype(np.float32)
+    bands[0] = 0
+    return bands
 
 
 @lru_cache

@@ -120,9 +120,13 @@ def _to_planes(reformatter: VideoReformatter, size: tuple[int, int], frame: Vide
 
 def as_planes(image: Image) -> VideoFrame:
     """A picture, RGB of shape (H, W, 3), as `yuv420p` of BT.709; an odd side is extended by a line."""
-    odd = image.shape[0] % 2, image.shape[1] % 2
-    even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
-    rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
-    planes = rgb.reformat(format="yuv420p", dst_colorspace=Colorspace.ITU709)
+    planes = even_frame(image).reformat(format="yuv420p", dst_colorspace=Colorspace.ITU709)
     planes.colorspace, planes.color_range = Colorspace.ITU709, ColorRange.MPEG
     return planes
+
+
+def even_frame(image: Image) -> VideoFrame:
+    """A picture, RGB of shape (H, W, 3), as a frame of even size: an odd side is extended by a line."""
+    odd = image.shape[0] % 2, image.shape[1] % 2
+    even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
+    return av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")

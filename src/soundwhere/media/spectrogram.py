@@ -15,14 +15,12 @@ import numpy as np
 
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.errors import ConfigError
-from soundwhere.media.arrays import Array, cut, like, namespace, pad, single
+from soundwhere.media.arrays import Array, cut, finite, like, namespace, pad, triangles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-
-_LOUDEST = 1e6  # far above any sound; a larger sample's power would overflow float32
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def log_spectrogram(waveform: Array, preset: str = "paper") -> Array:
     if preset not in PRESETS:
         raise ConfigError(f"There is no spectrogram preset {preset!r}.", f"Choose one of: {', '.join(PRESETS)}.")
     form, xp = PRESETS[preset], namespace(waveform)
-    samples = xp.clip(xp.nan_to_num(single(waveform), nan=0.0, posinf=0.0, neginf=0.0), -_LOUDEST, _LOUDEST)
+    samples = finite(waveform)
     margin = form.window_samples // 2 if form.centred else 0
     short = max(0, form.window_samples - samples.shape[-1] - 2 * margin)
     windows = cut(pad(samples, margin, margin + short), form.window_samples, form.hop_samples)
@@ -130,7 +128,5 @@ def mel_bands(form: SpectrogramPreset) -> Floats:
     """Triangles of height 1 that overlap by half, equally wide in mel, shape (frequencies, mels)."""
     low, high = (2595 * math.log10(1 + edge / 700) for edge in _MEL_HZ)
     corners = 700 * (10 ** (np.linspace(low, high, form.mels + 2) / 2595) - 1)
-    hertz = np.linspace(0, SAMPLE_RATE_HZ / 2, form.window_samples // 2 + 1)[:, None]
-    left, middle, right = corners[:-2], corners[1:-1], corners[2:]
-    rising, falling = (hertz - left) / (middle - left), (right - hertz) / (right - middle)
-    return np.maximum(np.minimum(rising, falling), 0).astype(np.float32)
+    hertz = np.linspace(0, SAMPLE_RATE_HZ / 2, form.window_samples // 2 + 1)
+    return triangles(hertz, corners).astype(np.float32)

@@ -18,6 +18,7 @@ from soundwhere.errors import OutputError
 from soundwhere.files import atomic_path, output_error
 from soundwhere.media import container as media
 from soundwhere.media.audio import timeline
+from soundwhere.media.planes import even_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -137,10 +138,7 @@ class VideoWriter:
     def _converted(self, image: Image) -> av.VideoFrame:
         if image.shape != (self._height, self._width, 3):
             raise ValueError(f"a frame of shape {image.shape} in a video of {self._height} x {self._width}")
-        odd = self._height % 2, self._width % 2
-        even = np.pad(image, ((0, odd[0]), (0, odd[1]), (0, 0)), mode="edge") if any(odd) else image
-        rgb = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
-        return self._converter.reformat(rgb, format="yuv420p", dst_colorspace=Colorspace.ITU709)
+        return self._converter.reformat(even_frame(image), format="yuv420p", dst_colorspace=Colorspace.ITU709)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:

@@ -178,7 +178,7 @@ def loss(network: AttentionNetwork, batch: Batch) -> dict[str, Tensor]:
     pictures, sounds, match = with_strangers(seen, heard)
     code = network.attend(pictures, sounds).code
     squared = (code - sounds).square().sum(1)
-    return {"loss": margin_loss(squared, match, network.config.margin), "distance": squared.detach().sqrt().mean()}
+    return {"loss": margin_loss(squared, match, network.config.margin), "distance": squared.sqrt().mean()}
 
 
 ORIGINAL = Attention10kConfig(

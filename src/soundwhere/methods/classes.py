@@ -23,14 +23,20 @@ if TYPE_CHECKING:
     from soundwhere.methods.method import Given
 
 
-def with_classes(config: Config) -> Config:
+def with_classes(config: Config, *, needed: bool = True) -> Config:
     """The configuration with the classes of the clips trained on, so that a checkpoint knows them.
 
     Raises:
-        ConfigError: The clips have no classes.
+        ConfigError: The clips have no classes, and they are needed.
     """
     method: Any = config.method
-    return replace(config, method=replace(method, classes=class_names(config.data)))
+    try:
+        names = class_names(config.data)
+    except ConfigError:
+        if needed:
+            raise
+        names = ()
+    return replace(config, method=replace(method, classes=names))
 
 
 def require_classes(config: MethodConfig, classes: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from soundwhere.data.layout import check_layouts
 from soundwhere.data.training_scenes import Needs
 from soundwhere.losses.pairs import margin_loss, with_strangers
 from soundwhere.methods.published import DROPPED, two_stem_resnets
-from soundwhere.methods.single_stage import SingleStage, SingleStageMethod
+from soundwhere.methods.single_stage import SingleStageMethod
 from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, same_width
 from soundwhere.types import Localisation
 
@@ -188,22 +188,17 @@ def loss(network: DMC, batch: Batch) -> dict[str, Tensor]:
     return {"loss": dmc_loss(*with_strangers(pictures, sounds), config.margin)}
 
 
-class DMCMethod(SingleStageMethod[DMCConfig]):
-    """Trains on scenes with as many sounds as there are clusters of sound."""
-
-    def stages(self, config: DMCConfig) -> tuple[SingleStage, ...]:
-        """The one stage."""
-        return (SingleStage(config, self.loss, Needs(sounds=config.sound_clusters)),)
-
-    def check(self, config: Config) -> Config:
-        """Frames of a scene must fit their layout."""
-        method, data = config.method, config.data
-        assert isinstance(method, DMCConfig)
-        if method.sound_clusters > 1 and data.source != "synthetic" and data.mixtures == "made":
-            check_layouts(data.layouts, method.sound_clusters, data.silent, data.pool, method.freeze_visual)
-        return config
+def check(config: Config) -> Config:
+    """Frames of a scene must fit their layout."""
+    method, data = config.method, config.data
+    assert isinstance(method, DMCConfig)
+    if method.sound_clusters > 1 and data.source != "synthetic" and data.mixtures == "made":
+        check_layouts(data.layouts, method.sound_clusters, data.silent, data.pool, method.freeze_visual)
+    return config
 
 
 DUET = DMCConfig(name="dmc-duet", sound_clusters=2, picture_clusters=3)
 
-METHOD = DMCMethod(DMCConfig, DMC, loss, others={DUET.name: DUET})
+METHOD = SingleStageMethod(
+    DMCConfig, DMC, loss, lambda config: Needs(sounds=config.sound_clusters), {DUET.name: DUET}, check
+)

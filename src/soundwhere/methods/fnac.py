@@ -117,8 +117,7 @@ def loss(network: FNAC, batch: Batch) -> dict[str, Tensor]:
     if network.training:
         network.trained_on += len(batch)
     regular = config.regularisation * (terms.fns1 + terms.tns + terms.fns2)
-    shown = {name: term.detach() for name, term in terms._asdict().items()}
-    return {"loss": terms.contrastive + begun * regular, **shown}
+    return {"loss": terms.contrastive + begun * regular, **terms._asdict()}
 
 
 METHOD = SingleStageMethod(FNACConfig, FNAC, loss)

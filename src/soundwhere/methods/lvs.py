@@ -15,15 +15,15 @@ from soundwhere.config import Thresholds
 from soundwhere.losses.lvs import lvs_loss
 from soundwhere.methods.published import two_stem_resnets
 from soundwhere.methods.single_stage import SingleStageMethod
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, one_map, same_width
-from soundwhere.models.similarity import prepare, similarity_map
+from soundwhere.methods.two_encoders import CosineMap, TwoEncodersConfig
+from soundwhere.models.similarity import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch import Tensor
 
-    from soundwhere.types import Batch, Localisation
+    from soundwhere.types import Batch
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,11 @@ class LVSConfig(TwoEncodersConfig):
     training: ClassVar[frozenset[str]] = TwoEncodersConfig.training | {"thresholds", "trimap", "hard_negative"}
 
 
-class LVS(TwoEncoders):
-    """One map: the cosine of the sound to every cell."""
+class LVS(CosineMap):
+    """Two encoders are all it has."""
 
     config: LVSConfig
     published: ClassVar[Mapping[str, str]] = two_stem_resnets("imgnet.", "audnet.")
-
-    def __init__(self, config: LVSConfig) -> None:
-        super().__init__(config)
-        same_width(self)
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The cosine of the sound to every cell."""
-        return one_map(similarity_map(seen, heard), heard)
 
 
 def loss(network: LVS, batch: Batch) -> dict[str, Tensor]:

@@ -121,7 +121,7 @@ class MixAndLocalize(SeveralMaps):
     def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
         """The cosine of each head's embedding to every cell."""
         maps = torch.einsum("bdhw,bkd->bkhw", self.project(seen), heard)
-        return Localisation(maps, maps.flatten(2).amax(2).clamp(0, 1), heard)
+        return Localisation.peaked(maps, heard)
 
 
 def loss(network: MixAndLocalize, batch: Batch) -> dict[str, Tensor]:
@@ -138,7 +138,7 @@ def loss(network: MixAndLocalize, batch: Batch) -> dict[str, Tensor]:
     now, later = (sounds[clips].reshape(groups, count, -1).sum(1) for sounds in (batch.mixture, batch.moments[:, 0, 0]))
     first, second = network.embed(network.listen(torch.cat([now, later]))).chunk(2)
     returns = log_returns(pictures, second, first, network.config.temperature)
-    return {"loss": cycle_loss(returns), "accuracy": cycle_accuracy(returns.detach()), **likeness(first.detach())}
+    return {"loss": cycle_loss(returns), "accuracy": cycle_accuracy(returns), **likeness(first)}
 
 
 def likeness(heads: Tensor) -> dict[str, Tensor]:
@@ -184,12 +184,10 @@ class CycleStage(SingleStage):
         return CycleObjective(network)
 
 
-class MixAndLocalizeMethod(SingleStageMethod[MixAndLocalizeConfig]):
-    """See `Method`."""
-
-    def stages(self, config: MixAndLocalizeConfig) -> tuple[CycleStage, ...]:
-        """The one stage."""
-        return (CycleStage(config, self.loss, self.needs),)
-
-
-METHOD = MixAndLocalizeMethod(MixAndLocalizeConfig, MixAndLocalize, loss, Needs(sounds=1, separate=True, moments=2))
+METHOD = SingleStageMethod(
+    MixAndLocalizeConfig,
+    MixAndLocalize,
+    loss,
+    needs=lambda _: Needs(sounds=1, separate=True, moments=2),
+    stage=CycleStage,
+)

@@ -27,15 +27,15 @@ from soundwhere.distributed import gather
 from soundwhere.errors import ConfigError
 from soundwhere.losses.contrastive import infonce_loss
 from soundwhere.losses.object_aware import caption_contrast, masked_means, region_isolation
-from soundwhere.methods.single_stage import SingleStage, SingleStageMethod
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, one_map, same_width
+from soundwhere.methods.single_stage import SingleStageMethod
+from soundwhere.methods.two_encoders import CosineMap, TwoEncodersConfig
 from soundwhere.models.similarity import similarity_map
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from soundwhere.config import Config
-    from soundwhere.types import Batch, Localisation
+    from soundwhere.types import Batch
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,13 @@ class OASSLConfig(TwoEncodersConfig):
         require_least(0, self, "caption_weight", "region_weight")
 
 
-class OASSL(TwoEncoders):
-    """One map, the cosine of the sound to every cell; captions are brought to the features by `project_captions`."""
+class OASSL(CosineMap):
+    """The network of its base; captions are brought to the features by `project_captions`."""
 
     config: OASSLConfig
 
     def __init__(self, config: OASSLConfig) -> None:
         super().__init__(config)
-        same_width(self)
         self.project_captions = nn.Linear(config.caption_width, self.channels[0], bias=False)
 
     @property
@@ -96,10 +95,6 @@ class OASSL(TwoEncoders):
     def references(self, captions: Tensor) -> Tensor:
         """Captions (B, K + 1, caption_width) among the features, of unit length, shape (B, K + 1, C)."""
         return F.normalize(self.project_captions(F.normalize(captions, dim=-1)), dim=-1)
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The cosine of the sound to every cell."""
-        return one_map(similarity_map(seen, heard), heard)
 
 
 def loss(network: OASSL, batch: Batch) -> dict[str, Tensor]:
@@ -115,28 +110,27 @@ def loss(network: OASSL, batch: Batch) -> dict[str, Tensor]:
     caption = caption_contrast(foreground, background, every, config.temperature, config.alike)
     region = region_isolation(cells, references, config.entropy, config.iterations)
     total = base + config.caption_weight * caption + config.region_weight * region
-    return {"loss": total, "base": base.detach(), "caption": caption.detach(), "region": region.detach()}
+    return {"loss": total, "base": base, "caption": caption, "region": region}
 
 
-class OASSLMethod(SingleStageMethod[OASSLConfig]):
-    """See `Method`."""
-
-    def stages(self, config: OASSLConfig) -> tuple[SingleStage, ...]:
-        """Single clips, and what captions say of them."""
-        return (SingleStage(config, self.loss, Needs(sounds=1, captions=config.captions)),)
-
-    def check(self, config: Config) -> Config:
-        """The configuration with the width of the captions, or an error if clips lack any."""
-        method = config.method
-        assert isinstance(method, OASSLConfig)
-        if method.captions is None:
-            raise ConfigError(
-                "OA-SSL needs the embeddings of captions of its training pictures.",
-                "Give the file with --captions; docs/rivals-several.md says how to make it.",
-            )
-        clips = make_clips(config.data)
-        captions = read_captions(method.captions, [clips.key(index) for index in range(len(clips))])
-        return replace(config, method=replace(method, caption_width=captions.shape[-1]))
+def with_captions(config: Config) -> Config:
+    """The configuration with the width of the captions, or an error if clips lack any."""
+    method = config.method
+    assert isinstance(method, OASSLConfig)
+    if method.captions is None:
+        raise ConfigError(
+            "OA-SSL needs the embeddings of captions of its training pictures.",
+            "Give the file with --captions; docs/rivals-several.md says how to make it.",
+        )
+    clips = make_clips(config.data)
+    captions = read_captions(method.captions, [clips.key(index) for index in range(len(clips))])
+    return replace(config, method=replace(method, caption_width=captions.shape[-1]))
 
 
-METHOD = OASSLMethod(OASSLConfig, OASSL, loss)
+METHOD = SingleStageMethod(
+    OASSLConfig,
+    OASSL,
+    loss,
+    needs=lambda config: Needs(sounds=1, captions=config.captions),
+    check=with_captions,
+)

@@ -6,18 +6,20 @@ skipped in silence: names that are unknown, missing or of another shape are list
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import torch
-from torch import Tensor
 
 from soundwhere.errors import CheckpointError, ConfigError, SoundwhereError
 from soundwhere.methods.catalogue import METHODS, NAMES, is_named, named_config
-from soundwhere.methods.files import build, read_facts
+from soundwhere.methods.files import build, read_facts, single
+from soundwhere.models.encoders.weights import misfits, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from torch import Tensor
 
     from soundwhere.config import MethodConfig
     from soundwhere.methods.method import Network
@@ -97,23 +99,13 @@ def fitting_methods(tensors: Mapping[str, Tensor]) -> list[str]:
 
 def load_published(network: Network, tensors: Mapping[str, Tensor], where: str) -> None:
     """Load tensors under their published names into a network, all or none."""
-    renamed, unknown = rename(tensors, network.published)
+    renamed, strange = rename(tensors, network.published)
     own = network.state_dict()
-    # torch itself accepts files from before BatchNorm counted its batches
-    missing = [
-        name
-        for name in own
-        if name not in renamed and not name.endswith("num_batches_tracked") and not name.startswith(network.unpublished)
-    ]
-    unknown += [name for name in renamed if name not in own]
-    misshapen = [
-        f"{name} {tuple(tensor.shape)} instead of {tuple(own[name].shape)}"
-        for name, tensor in renamed.items()
-        if name in own and tensor.shape != own[name].shape
-    ]
-    problems = [("unknown", unknown), ("missing", missing), ("of another shape", misshapen)]
-    if any(names for _, names in problems):
-        found = "; ".join(f"{len(names)} {what}: {_some(names)}" for what, names in problems if names)
+    problems = misfits(own, renamed, network.unpublished)
+    if strange:
+        problems = {**problems, "unknown": strange + problems.get("unknown", [])}
+    if problems:
+        found = "; ".join(f"{len(names)} {what}: {_some(names)}" for what, names in problems.items())
         raise CheckpointError(
             f"{where} is not a published checkpoint of {network.config.name!r} ({found}).",
             "Check that file and method belong together; a file from another version of the code may have other names.",
@@ -147,26 +139,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "does not exist"
         raise CheckpointError(f"{path} {found}.", "Give the checkpoint that the method's authors released.")
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            values: Any = load_file(path)
-        else:
-            values = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # damaged pickles and archives raise almost anything
-        raise CheckpointError(
-            f"{path} cannot be read safely ({type(error).__name__}).",
-            "It may be cut short, of another kind, or hold more than tensors: fetch it again, or save its state dict "
-            "alone.",
-        ) from error
-    while isinstance(values, dict) and (inner := next((key for key in _WRAPPERS if key in values), None)):
-        values = values[inner]
-    if not isinstance(values, dict) or not all(isinstance(value, Tensor) for value in values.values()):
-        raise CheckpointError(
-            f"{path} holds something other than named tensors.", "Save the model's state dict, and nothing else."
-        )
-    return {str(name): value.float() if value.dtype == torch.float16 else value for name, value in values.items()}
+    return {name: single(tensor) for name, tensor in read_state(path, _WRAPPERS).items()}
 
 
 def _some(names: list[str]) -> str:

@@ -78,8 +78,9 @@ class Objective(nn.Module):
         self.train()
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of a batch, and what else is shown."""
-        return self._loss(self.network, batch)
+        """The loss of a batch, and (detached) what else is shown."""
+        values = self._loss(self.network, batch)
+        return {name: value if name == "loss" else value.detach() for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -124,15 +125,19 @@ class SingleStageMethod(Generic[C]):
         config: Class of its configuration.
         network: Makes a network of a configuration.
         loss: What is minimised.
-        needs: What it trains on: single clips, unless it says otherwise.
+        needs: What a configuration trains on: single clips, unless it says otherwise.
         others: Further configurations that have a name, beside the class's own defaults.
+        check: As in `Method`; most have nothing to check beyond their settings.
+        stage: What trains it.
     """
 
     config: type[C]
     network: Callable[[C], Network]
     loss: Loss
-    needs: Needs = field(default_factory=lambda: Needs(sounds=1))
+    needs: Callable[[C], Needs] = lambda _: Needs(sounds=1)
     others: Mapping[str, C] = field(default_factory=dict)
+    check: Callable[[Config], Config] = lambda config: config
+    stage: type[SingleStage] = SingleStage
 
     @property
     def named(self) -> Mapping[str, C]:
@@ -146,8 +151,4 @@ class SingleStageMethod(Generic[C]):
 
     def stages(self, config: C) -> tuple[SingleStage, ...]:
         """The one stage."""
-        return (SingleStage(config, self.loss, self.needs),)
-
-    def check(self, config: Config) -> Config:
-        """Nothing that needs checking beyond its settings."""
-        return config
+        return (self.stage(config, self.loss, self.needs(config)),)

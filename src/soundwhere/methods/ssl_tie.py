@@ -20,15 +20,15 @@ from soundwhere.errors import ConfigError
 from soundwhere.losses.lvs import lvs_loss
 from soundwhere.methods.published import DROPPED, two_stem_resnets
 from soundwhere.methods.single_stage import SingleStageMethod
-from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, one_map, same_width
-from soundwhere.models.similarity import prepare, similarity_map
+from soundwhere.methods.two_encoders import CosineMap, TwoEncodersConfig
+from soundwhere.models.similarity import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch import Tensor
 
-    from soundwhere.types import Batch, Localisation
+    from soundwhere.types import Batch
 
 
 @dataclass(frozen=True)
@@ -122,26 +122,18 @@ def _resize(maps: Tensor, size: list[int]) -> Tensor:
     return F.interpolate(maps, size=size, mode="bilinear", align_corners=False)
 
 
-class SSLTIE(TwoEncoders):
-    """One map: the cosine of the sound to every cell."""
+class SSLTIE(CosineMap):
+    """The network of LVS."""
 
     config: SSLTIEConfig
     published: ClassVar[Mapping[str, str]] = two_stem_resnets("imgnet.", "audnet.") | dict.fromkeys(
         ("vision_fc1.", "conv3.", "norm3."), DROPPED
     )
 
-    def __init__(self, config: SSLTIEConfig) -> None:
-        super().__init__(config)
-        same_width(self)
-
     @property
     def eye(self) -> None:
         """None: what it sees must not be kept, because pictures are moved while training."""
         return
-
-    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
-        """The cosine of the sound to every cell."""
-        return one_map(similarity_map(seen, heard), heard)
 
 
 def loss(network: SSLTIE, batch: Batch) -> dict[str, Tensor]:
@@ -159,7 +151,7 @@ def loss(network: SSLTIE, batch: Batch) -> dict[str, Tensor]:
     moved_map = apply_move(maps[:, None], move, size)[:, 0]
     equivariance = equivariance_loss(torch.einsum("bdhw,bd->bhw", moved, heard), moved_map)
     contrast = (contrasts[0] + contrasts[1]) / 2
-    return {"loss": contrast + equivariance, "contrast": contrast.detach(), "equivariance": equivariance.detach()}
+    return {"loss": contrast + equivariance, "contrast": contrast, "equivariance": equivariance}
 
 
 METHOD = SingleStageMethod(SSLTIEConfig, SSLTIE, loss)

@@ -21,6 +21,7 @@ from soundwhere.methods.method import Control, Given, Network, check_frame
 from soundwhere.methods.single_stage import SingleStageConfig
 from soundwhere.models.encoders import build_audio, build_visual, freeze
 from soundwhere.models.encoders.weights import load_weights
+from soundwhere.models.similarity import similarity_map
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -158,6 +159,18 @@ class TwoEncoders(Network):
         return found if sources is None else found.of(sources)
 
 
+class CosineMap(TwoEncoders):
+    """One map: the cosine of the sound to every cell, as both encoders give them, which must be of one width."""
+
+    def __init__(self, config: TwoEncodersConfig) -> None:
+        super().__init__(config)
+        same_width(self)
+
+    def answer(self, seen: Tensor, heard: Tensor) -> Localisation:
+        """The cosine of the sound to every cell."""
+        return one_map(similarity_map(seen, heard), heard)
+
+
 def frozen_eye(network: TwoEncoders | SCAV) -> Eye | None:
     """The visual encoder of a network, if it is frozen."""
     config = network.config
@@ -181,8 +194,7 @@ def pool(cells: Tensor, pooling: Literal["average", "max"]) -> Tensor:
 
 def one_map(similarity: Tensor, embedding: Tensor) -> Localisation:
     """The answer of one map (B, h, w) and one embedding (B, D); the confidence of a map is its peak."""
-    maps = similarity[:, None]
-    return Localisation(maps, maps.flatten(2).amax(2).clamp(0, 1), embedding[:, None])
+    return Localisation.peaked(similarity[:, None], embedding[:, None])
 
 
 def same_width(network: TwoEncoders) -> None:

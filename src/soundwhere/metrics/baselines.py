@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def constant_pair(height: int, width: int, sigma_px: float = 70.0) -> Tensor:
-    """A fixed Gaussian in the middle of the left half and one in the middle of the right half, shape (2, H, W)."""
-    return constant_cells(height, width, (1, 2), sigma_px)
-
-
 def constant_cells(
     height: int, width: int, grid: tuple[int, int], sigma_px: float = 70.0, cells: Sequence[int] | None = None
 ) -> Tensor:

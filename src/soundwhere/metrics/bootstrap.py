@@ -28,6 +28,11 @@ class Interval:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, value: float, drawn: Sequence[float] | NDArray[np.float64]) -> Interval:
+        """A figure with the interval of what it was in bootstrap samples, of which NaN do not count."""
+        return cls(value, *map(float, np.nanquantile(drawn, [0.025, 0.975])))
+
 
 def intervals(
     pairs: PairScores,
@@ -124,5 +129,4 @@ def _means(weights: NDArray[np.float64], sums: NDArray[np.float64], sizes: NDArr
 
 
 def _intervals(names: list[str], values: NDArray[np.float64], drawn: NDArray[np.float64]) -> dict[str, Interval]:
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    return {name: Interval(*map(float, row)) for name, *row in zip(names, values, low, high, strict=True)}
+    return {name: Interval.of(float(value), draws) for name, value, draws in zip(names, values, drawn.T, strict=True)}

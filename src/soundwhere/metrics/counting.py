@@ -40,10 +40,8 @@ def count_right(
         the same for absent sounds at the threshold that misses 15 % of the sources of `own`. With 95 % intervals by
         bootstrap over scenes; empty if no scene was asked about everything.
     """
-    known = ~np.any([np.isnan(values[:, 0]) for values in sure.values()], axis=0)
-    asked = {name: values[known] for name, values in sure.items()}
-    kinds = np.array(nothing)[known]
-    if not known.any():
+    asked, kinds = _asked(sure, nothing)
+    if not len(kinds):
         return {}
     found = _rates(asked, kinds, threshold)
     rng = np.random.default_rng(seed)
@@ -52,9 +50,7 @@ def count_right(
         chosen = rng.integers(len(kinds), size=len(kinds))
         drawn.append(_rates({name: values[chosen] for name, values in asked.items()}, kinds[chosen], threshold))
     return {
-        name: Interval(value, *map(float, np.nanquantile([each[name] for each in drawn], [0.025, 0.975])))
-        for name, value in found.items()
-        if not np.isnan(value)
+        name: Interval.of(value, [each[name] for each in drawn]) for name, value in found.items() if not np.isnan(value)
     }
 
 
@@ -68,10 +64,15 @@ def best_threshold(sure: Mapping[str, Values], nothing: Sequence[str]) -> float:
     values = np.unique(np.concatenate([each[~np.isnan(each)] for each in sure.values()]))
     middles = (values[1:] + values[:-1]) / 2 if len(values) > 1 else values
     middles = middles[:: max(1, len(middles) // _CANDIDATES)]
-    known = ~np.any([np.isnan(each[:, 0]) for each in sure.values()], axis=0)
-    asked = {name: each[known] for name, each in sure.items()}
-    right = [_rates(asked, np.array(nothing)[known], float(middle))["balanced"] for middle in middles]
+    asked, kinds = _asked(sure, nothing)
+    right = [_rates(asked, kinds, float(middle))["balanced"] for middle in middles]
     return float(middles[int(np.argmax(right))])
+
+
+def _asked(sure: Mapping[str, Values], nothing: Sequence[str]) -> tuple[dict[str, Values], NDArray[np.str_]]:
+    """Of the scenes that were asked about everything, how sure the method is, and what they heard of nothing."""
+    known = ~np.any([np.isnan(values[:, 0]) for values in sure.values()], axis=0)
+    return {name: values[known] for name, values in sure.items()}, np.array(nothing)[known]
 
 
 def _rates(sure: Mapping[str, Values], kinds: NDArray[np.str_], threshold: float) -> Rates:

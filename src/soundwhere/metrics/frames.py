@@ -53,7 +53,7 @@ def cut(maps: Tensor, grid: Grid) -> Tensor:
     if height % rows or width % columns:
         raise DataError(
             f"A map of {height} x {width} pixels is not a grid of {rows} x {columns} equal frames.",
-            "Source-wise scoring needs a picture joined from frames of one size; use frame_wise for other pictures.",
+            "Source-wise scoring needs a picture joined from frames of one size; score other pictures whole.",
         )
     cells = maps.reshape(*maps.shape[:-2], rows, height // rows, columns, width // columns)
     return cells.movedim(-2, -3).flatten(-4, -3)

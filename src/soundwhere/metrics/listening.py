@@ -151,10 +151,9 @@ def mean_interval(
         drawn = rng.multinomial(len(parts), np.full(len(parts), 1 / len(parts)), size=draws)
         weights = drawn[:, places].prod(2)  # (draws, scenes)
         weights = weights[weights.sum(1) > 0]
-        spread = np.quantile(weights @ values / weights.sum(1), [0.025, 0.975])
-        return Interval(float(values.mean()), *map(float, spread))
+        return Interval.of(float(values.mean()), weights @ values / weights.sum(1))
     means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
-    return Interval(float(values.mean()), *map(float, np.quantile(means, [0.025, 0.975])))
+    return Interval.of(float(values.mean()), means)
 
 
 def auroc_interval(
@@ -176,8 +175,7 @@ def auroc_interval(
         others = rows if paired else rng.integers(len(negative), size=len(negative))
         return auroc(positive[rows], negative[others])
 
-    drawn = [draw() for _ in range(draws)]
-    return Interval(auroc(positive, negative), *map(float, np.quantile(drawn, [0.025, 0.975])))
+    return Interval.of(auroc(positive, negative), [draw() for _ in range(draws)])
 
 
 def _same(score: NDArray[np.float32], sounding: NDArray[np.bool_]) -> float:

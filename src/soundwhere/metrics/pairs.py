@@ -45,17 +45,10 @@ class PairScores:
     leakage: Tensor
 
     @classmethod
-    def from_rows(cls, rows: Sequence[tuple[float, ...]] | Tensor, scenes: Tensor | None = None) -> PairScores:
-        """Pairs from rows in the order of the attributes.
-
-        Args:
-            rows: One row per pair, with the place of its scene in the batch.
-            scenes: Numbers of the batch's scenes, shape (B,), int64; by default, rows hold the numbers already.
-        """
+    def from_rows(cls, rows: Sequence[tuple[float, ...]] | Tensor) -> PairScores:
+        """Pairs from rows in the order of the attributes."""
         table = torch.as_tensor(rows, dtype=torch.float64).reshape(len(rows), len(fields(cls)))
-        whole, scores = table[:, :3].long(), table[:, 3:]
-        scene = whole[:, 0] if scenes is None else scenes.cpu()[whole[:, 0]]
-        return cls(scene, whole[:, 1], whole[:, 2], *scores.unbind(-1))
+        return cls(*table[:, :3].long().unbind(-1), *table[:, 3:].unbind(-1))
 
     def __len__(self) -> int:
         return len(self.iou)

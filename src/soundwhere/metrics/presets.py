@@ -72,6 +72,29 @@ class Preset:
     levels: tuple[float, ...] = LEVELS
 
 
+_SLAVC: Final = Preset(
+    "slavc",
+    "SLAVC (NeurIPS 2022), stoneMo/SLAVC",
+    "Made for one source in one frame. Maps are cosines c as (c + 1) / 2. A clip without boxes is a negative.",
+    upsampling="bicubic",
+    align_corners=True,
+    rule="fixed-0.5",
+    empty_truth="left-out",
+    precision=None,
+    meaning="success-above",
+    levels=(0.5,),
+)
+_DSOL: Final = Preset(
+    "dsol",
+    "DSOL (NeurIPS 2020), DTaoo/Discriminative-Sounding-Objects-Localization, MUSIC-Duet",
+    "Maps are per class, so their order is known. An IoU is first averaged over the sources of a scene.",
+    rule="max-fraction-0.2-strict",
+    matching="given",
+    precision=None,
+    meaning="scene-success",
+    levels=(0.3, 0.5),
+)
+
 _PRESETS: Final = (
     Preset(
         "scav",
@@ -97,29 +120,13 @@ _PRESETS: Final = (
         precision=None,
         levels=(0.5,),
     ),
-    Preset(
-        "slavc",
-        "SLAVC (NeurIPS 2022), stoneMo/SLAVC",
-        "Made for one source in one frame. Maps are cosines c as (c + 1) / 2. A clip without boxes is a negative.",
-        upsampling="bicubic",
-        align_corners=True,
-        rule="fixed-0.5",
-        empty_truth="left-out",
-        precision=None,
-        meaning="success-above",
-        levels=(0.5,),
-    ),
-    Preset(
-        "slavc-relative",
-        "SLAVC (NeurIPS 2022), stoneMo/SLAVC, --relative_prediction",
-        "As slavc, with each map's median as threshold.",
-        upsampling="bicubic",
-        align_corners=True,
+    _SLAVC,
+    replace(
+        _SLAVC,
+        name="slavc-relative",
+        origin=f"{_SLAVC.origin}, --relative_prediction",
+        note="As slavc, with each map's median as threshold.",
         rule="median",
-        empty_truth="left-out",
-        precision=None,
-        meaning="success-above",
-        levels=(0.5,),
     ),
     Preset(
         "avgn",
@@ -149,34 +156,19 @@ _PRESETS: Final = (
         precision="binary",
         levels=(0.3, 0.5),
     ),
-    Preset(
-        "dsol",
-        "DSOL (NeurIPS 2020), DTaoo/Discriminative-Sounding-Objects-Localization, MUSIC-Duet",
-        "Maps are per class, so their order is known. An IoU is first averaged over the sources of a scene.",
-        rule="max-fraction-0.2-strict",
-        matching="given",
-        precision=None,
-        meaning="scene-success",
-        levels=(0.3, 0.5),
-    ),
-    Preset(
-        "dsol-synthetic",
-        "DSOL (NeurIPS 2020), DTaoo/Discriminative-Sounding-Objects-Localization, MUSIC-Synthetic",
-        "As dsol, with half of the maximum as threshold.",
+    _DSOL,
+    replace(
+        _DSOL,
+        name="dsol-synthetic",
+        origin="DSOL (NeurIPS 2020), DTaoo/Discriminative-Sounding-Objects-Localization, MUSIC-Synthetic",
+        note="As dsol, with half of the maximum as threshold.",
         rule="max-fraction-0.5-strict",
-        matching="given",
-        precision=None,
-        meaning="scene-success",
-        levels=(0.3, 0.5),
     ),
-    Preset(
-        "coarse-to-fine",
-        "CoarseToFine (ECCV 2020), shvdiwnkozbw/Multi-Source-Sound-Localization, AudioSet",
-        "Maps are per class, so their order is known. An IoU is first averaged over the sources of a scene.",
+    replace(
+        _DSOL,
+        name="coarse-to-fine",
+        origin="CoarseToFine (ECCV 2020), shvdiwnkozbw/Multi-Source-Sound-Localization, AudioSet",
         rule="max-fraction-0.1-strict",
-        matching="given",
-        precision=None,
-        meaning="scene-success",
         levels=(0.5,),
     ),
     Preset(
@@ -230,6 +222,12 @@ def score(maps: Tensor, truth: Tensor, preset: Preset, grid: Grid = (1, 2), scen
 
     Raises:
         DataError: The shapes do not fit, or a map holds NaN or infinity.
+
+    Example:
+        >>> truth = torch.zeros(1, 2, 4, 8, dtype=torch.bool)
+        >>> truth[0, 0, 1:3, 1:3] = truth[0, 1, 1:3, 5:7] = True
+        >>> score(truth.flip(1).float(), truth, find_preset("scav")).iou  # maps come in no particular order
+        tensor([1., 1.], dtype=torch.float64)
     """
     picture = (truth.shape[-2], truth.shape[-1])
     single_frames = maps.ndim == 5

@@ -1,4 +1,4 @@
-"""The paper's two protocols: each map over the full picture, or cropped to the frame that holds its source."""
+"""Maps and masks to scored pairs: which map answers for which source, and how well."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import torch
 
 from soundwhere.errors import DataError
 from soundwhere.metrics import kernels
-from soundwhere.metrics.binarise import DEFAULT_RULE, Rule, binarise
-from soundwhere.metrics.frames import Grid, crop, crop_own, frame_of_source
 from soundwhere.metrics.functional import to_numpy
 from soundwhere.metrics.matching import Matching, Policy, match
 from soundwhere.metrics.pairs import PairScores
@@ -29,63 +27,6 @@ EmptyTruth = Literal["left-out", "miss"]
 """A source with an empty mask (a broken annotation) is left out, or nothing answers it: every map scores 0 on it."""
 
 
-def frame_wise(
-    maps: Tensor,
-    truth: Tensor,
-    rule: Rule | str = DEFAULT_RULE,
-    policy: Policy = "repeat",
-    scenes: Tensor | None = None,
-) -> PairScores:
-    """Score maps over the full frame, against truth that is zero outside its source (Eq. iou_def).
-
-    Args:
-        maps: Heatmaps in no particular order, shape (B, K, H, W), higher where it sounds; boolean maps are masks.
-        truth: Sounding objects, shape (B, M, H, W), bool. A source with an empty mask (padding, a broken annotation)
-            is left out, as the paper's delta_k does.
-        rule: Binarisation rule.
-        policy: What to do when K < M.
-        scenes: Numbers of the scenes, shape (B,), int64; 0, 1 .. by default.
-
-    Returns:
-        One row per source with a mask.
-
-    Example:
-        >>> truth = torch.zeros(1, 2, 4, 8, dtype=torch.bool)
-        >>> truth[0, 0, 1:3, 1:3] = truth[0, 1, 1:3, 5:7] = True
-        >>> frame_wise(truth.flip(1).float(), truth).iou  # maps come in no particular order
-        tensor([1., 1.], dtype=torch.float64)
-    """
-    check_shapes(maps, truth)
-    return score_views(maps[:, :, None], binarise(maps, rule)[:, :, None], truth, policy=policy, scenes=scenes)
-
-
-def source_wise(
-    maps: Tensor,
-    truth: Tensor,
-    rule: Rule | str = DEFAULT_RULE,
-    policy: Policy = "repeat",
-    scenes: Tensor | None = None,
-    grid: Grid = (1, 2),
-) -> PairScores:
-    """Binarise maps over the full frame, then score each in the frame of its source only (Eq. iou_source).
-
-    Args:
-        maps: As `frame_wise`.
-        truth: As `frame_wise`; each source's frame is the one that holds most of its mask.
-        rule: As `frame_wise`.
-        policy: As `frame_wise`.
-        scenes: As `frame_wise`.
-        grid: Rows and columns of frames in the picture.
-
-    Returns:
-        One row per source with a mask.
-    """
-    check_shapes(maps, truth)
-    frames = frame_of_source(truth, grid)
-    views, binary = (crop(each, frames, grid) for each in (maps, binarise(maps, rule)))
-    return score_views(views, binary, crop_own(truth, frames, grid), policy=policy, scenes=scenes)
-
-
 def score_views(
     views: Tensor,
     binary: Tensor,
@@ -95,7 +36,6 @@ def score_views(
     policy: Policy = "repeat",
     precision: Precision | None = "continuous",
     empty_truth: EmptyTruth = "left-out",
-    scenes: Tensor | None = None,
 ) -> PairScores:
     """Match predictions to sources and score the matched pairs.
 
@@ -110,10 +50,9 @@ def score_views(
         policy: What to do when K < M.
         precision: Which average precision; none leaves `ap` NaN.
         empty_truth: What a source with an empty mask counts as.
-        scenes: Numbers of the scenes, shape (B,).
 
     Returns:
-        One row per source that counts.
+        One row per source that counts; scenes are numbered by their place in the batch.
     """
     heat, masks, own = to_numpy(views), to_numpy(binary), to_numpy(truth)
     # maps that answer for all scenes are ranked once
@@ -162,7 +101,7 @@ def score_views(
             kernels.leakage(masks[view], union[scene] > mine),  # where only others are
         )
 
-    return PairScores.from_rows([row(scene, source) for scene, source in np.argwhere(counted).tolist()], scenes)
+    return PairScores.from_rows([row(scene, source) for scene, source in np.argwhere(counted).tolist()])
 
 
 @lru_cache(_RANKED)

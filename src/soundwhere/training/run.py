@@ -109,7 +109,7 @@ class Run:
         self.config = check_config(config)
         self.stages = find_method(config.method.family).stages(self.config.method)
         if resume == "auto":
-            resume = distributed.as_main_says(self.latest.exists(), self.device)
+            resume = distributed.from_main(self.latest.exists())  # what each finds on its disk may differ
         if resume:
             self.resumed = self._resumed()
             self.seconds = self.resumed.seconds

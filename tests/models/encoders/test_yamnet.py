@@ -120,7 +120,7 @@ def test_foreign_and_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="does not fit YAMNet"):
         load_yamnet(YAMNet(), tmp_path / "foreign.safetensors")
     (tmp_path / "cut.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{}")
-    with pytest.raises(CheckpointError, match="can be read safely"):
+    with pytest.raises(CheckpointError, match="cannot be read safely"):
         load_yamnet(YAMNet(), tmp_path / "cut.safetensors")
 
 

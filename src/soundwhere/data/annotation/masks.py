@@ -15,6 +15,7 @@ from soundwhere.errors import DataError
 from soundwhere.files import NPZ_ERRORS, is_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -38,6 +39,13 @@ def find_mask(folder: Path, name: str) -> Path | None:
     """The mask file of a clip in a folder: `<name>.png`, `.npz`, `.json` or `.pkl`."""
     paths = (folder / f"{name}{suffix}" for suffix in MASK_SUFFIXES)
     return next((path for path in paths if is_file(path)), None)
+
+
+def find_masks(folder: Path, names: Iterable[str]) -> dict[str, Path | None]:
+    """The mask file of every clip in a folder, where there is one."""
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder.", "Give the folder with a mask for each clip with --masks.")
+    return {name: find_mask(folder, name) for name in names}
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:

@@ -78,6 +78,22 @@ def read_headless(path: Path, columns: Sequence[str]) -> list[Row]:
     return rows
 
 
+def read_list(folder: Path, name: str, columns: Sequence[str], origin: str) -> list[Row]:
+    """Find an annotation file without a header line, and read it; each of its lines begins with another name."""
+    path = find_annotation(folder, name, origin)
+    rows = read_headless(path, columns)
+    require_unique((row[columns[0]] for row in rows), path)
+    return rows
+
+
+def read_entries(path: Path, kind: type, what: str, origin: str) -> Any:
+    """Read a JSON file that holds entries: a list of them, or a table from names to them, as `kind` says."""
+    entries = read_json(path)
+    if not isinstance(entries, kind) or not entries:
+        raise DataError(f"{path} is not a {what}.", f"Get it from {origin}.")
+    return entries
+
+
 def require_unique(names: Iterable[str], path: Path) -> None:
     """Refuse a file in which a name stands twice."""
     seen: set[str] = set()

@@ -245,14 +245,12 @@ def _duet_mask(places: Places, options: Options) -> Benchmark:
         raise ConfigError(
             "vggsound-duet-mask needs the masks, which its authors publish apart.", "Give their folder with --masks."
         )
+    return _duet(places, options, masks)
+
+
+def _duet(places: Places, options: Options, masks: Path | None = None) -> Benchmark:
     return VGGSoundDuet(places.annotations).benchmark(
         places.media, masks=masks, pairing=options.pairing, seed=options.seed, level=options.level
-    )
-
-
-def _duet(places: Places, options: Options) -> Benchmark:
-    return VGGSoundDuet(places.annotations).benchmark(
-        places.media, pairing=options.pairing, seed=options.seed, level=options.level
     )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from soundwhere.data.annotation.findings import Findings
-from soundwhere.data.annotation.masks import MaskFile, find_mask
-from soundwhere.data.annotation.records import find_annotation, read_headless, require_unique
+from soundwhere.data.annotation.masks import MaskFile, find_masks
+from soundwhere.data.annotation.records import find_annotation, read_list
 from soundwhere.data.benchmarks.media import ClipName
 from soundwhere.data.benchmarks.pairs import Pair, PairedClips, duet_benchmark, read_pairs
 from soundwhere.data.benchmarks.scenes import Benchmark, Level, Record, Shot, assemble
-from soundwhere.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,14 +50,10 @@ class VGGSoundInstruments:
     """
 
     def __init__(self, annotations: Path, masks: Path | None) -> None:
-        if masks is not None and not masks.is_dir():
-            raise DataError(f"{masks} is not a folder.", "Give the folder with a mask for each sample with --masks.")
         self._annotations = annotations
-        path = find_annotation(annotations, SINGLE_FILE, _AVGN)
-        rows = read_headless(path, ("sample", "class"))
-        require_unique((row["sample"] for row in rows), path)
+        rows = read_list(annotations, SINGLE_FILE, ("sample", "class"), _AVGN)
         self.kinds = {row["sample"]: row["class"].replace("_", " ") for row in rows}
-        self._masks = {name: find_mask(masks, name) if masks else None for name in self.kinds}
+        self._masks = dict.fromkeys(self.kinds) if masks is None else find_masks(masks, self.kinds)
         counts = {"frames": len(rows), "classes": len(set(self.kinds.values()))}
         self.findings = [Findings(SINGLE_FILE, counts)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from soundwhere.data.annotation.boxes import Boxes, repair_boxes
 from soundwhere.data.annotation.findings import Defect, Findings, box_defects
-from soundwhere.data.annotation.records import entry_field, find_annotation, read_json, require_unique
+from soundwhere.data.annotation.records import entry_field, find_annotation, read_entries, require_unique
 from soundwhere.data.benchmarks.media import ClipName
 from soundwhere.data.benchmarks.scenes import Benchmark, Level, Record, Shot, assemble
 from soundwhere.errors import DataError
@@ -92,9 +92,7 @@ class Music:
         self._players = players
         source = f"dsol/{players}test.json"
         path = find_annotation(annotations, source, _DSOL)
-        entries = read_json(path)
-        if not isinstance(entries, dict) or not entries:
-            raise DataError(f"{path} is not a table of frames.", f"Get it from {_DSOL}.")
+        entries = read_entries(path, dict, "table of frames", _DSOL)
         frames = [_dsol_frame(key, entry, f"{path}, {key}") for key, entry in entries.items()]
         require_unique((frame.clip.name for frame in frames), path)
         wanted = 2 if players == "duet" else 1
@@ -154,9 +152,7 @@ class MusicAVGN:
         self._players = players
         source = f"avgn/music_{players}.json"
         path = find_annotation(annotations, source, _AVGN)
-        entries = read_json(path)
-        if not isinstance(entries, list) or not entries:
-            raise DataError(f"{path} is not a list of frames.", f"Get it from {_AVGN}.")
+        entries = read_entries(path, list, "list of frames", _AVGN)
         parts = ("_src1", "_src2") if players == "duet" else ("",)
         self.frames = [_avgn_frame(entry, parts, f"{path}, entry {i}") for i, entry in enumerate(entries, 1)]
         require_unique((frame.clip.name for frame in self.frames), path)

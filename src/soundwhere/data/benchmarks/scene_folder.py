@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from soundwhere.types import Masks
 
 LIST = "scenes.csv"
-_COLUMNS = ("id", "image", "audio", "sounds", "masks", "silent_masks", "boxes", "boxes_norm", "kinds")
+_OPTIONAL = ("audio", "sounds", "masks", "silent_masks", "boxes", "boxes_norm", "kinds")
 
 
 @dataclass(frozen=True)
@@ -142,12 +141,12 @@ class SceneFolder:
             raise DataError(
                 f"{path} does not exist.", "Give a folder with scenes.csv; docs/benchmarks.md describes it."
             )
-        columns = _header(path)
+        self._rows = read_table(path, ("id", "image"), optional=_OPTIONAL)
+        columns = self._rows[0].values
         if not {"sounds", "audio"} & set(columns):
             raise DataError(f"{path} has neither a column `sounds` nor `audio`.", "Add one: the sound of each scene.")
         if not {"masks", "boxes", "boxes_norm"} & set(columns):
             raise DataError(f"{path} has no column `masks`, `boxes` or `boxes_norm`.", "Add one: the truth.")
-        self._rows = read_table(path, ["id", "image", *(name for name in _COLUMNS[2:] if name in columns)])
         require_unique((row["id"] for row in self._rows), path)
 
     def benchmark(self, level: Level = "as-recorded") -> Benchmark:
@@ -207,14 +206,6 @@ def picture_size(height: int, width: int) -> tuple[int, int]:
     """
     fits = height % ENCODER_STRIDE_PX == 0 and width % ENCODER_STRIDE_PX == 0 and min(height, width) <= FRAME_PX
     return (height, width) if fits else network_size(height, width)
-
-
-def _header(path: Path) -> list[str]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file), [])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as CSV: {error}.", "Save it as CSV in UTF-8.") from error
 
 
 def _names(row: Row, column: str) -> list[str]:

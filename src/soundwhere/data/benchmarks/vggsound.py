@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from soundwhere.data.annotation.findings import Findings
-from soundwhere.data.annotation.records import find_annotation, read_headless, require_unique
+from soundwhere.data.annotation.records import read_list
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,13 +30,9 @@ class VGGSoundLists:
     """
 
     def __init__(self, annotations: Path) -> None:
-        test = find_annotation(annotations, "vggsound/test.csv", _VGGSOUND)
-        rows = read_headless(test, ("clip", "class"))
-        require_unique((row["clip"] for row in rows), test)
+        rows = read_list(annotations, "vggsound/test.csv", ("clip", "class"), _VGGSOUND)
         self.test = {row["clip"].removesuffix(".mp4"): row["class"] for row in rows}
-        stat = find_annotation(annotations, "vggsound/stat.csv", _VGGSOUND)
-        classes = read_headless(stat, ("class", "clips", "group"))
-        require_unique((row["class"] for row in classes), stat)
+        classes = read_list(annotations, "vggsound/stat.csv", ("class", "clips", "group"), _VGGSOUND)
         self.groups = {row["class"]: row["group"] for row in classes}
         self.findings = [
             Findings("vggsound/test.csv", {"clips": len(self.test), "classes": len(set(self.test.values()))}),

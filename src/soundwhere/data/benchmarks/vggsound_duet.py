@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from soundwhere.data.annotation.masks import MaskFile, find_mask
+from soundwhere.data.annotation.masks import MaskFile, find_masks
 from soundwhere.data.annotation.records import find_annotation
 from soundwhere.data.benchmarks.pairs import Pair, PairedClips, duet_benchmark, read_pairs
 from soundwhere.data.benchmarks.vggss import VGGSS
-from soundwhere.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,9 +79,7 @@ class VGGSoundDuet:
             seed: Of the random pairing.
             level: How loud each sound is.
         """
-        if masks is not None and not masks.is_dir():
-            raise DataError(f"{masks} is not a folder.", "Give the folder with a mask for each clip with --masks.")
-        truths = {} if masks is None else {name: find_mask(masks, name) for name in self.kinds}
+        truths = {} if masks is None else find_masks(masks, self.kinds)
 
         def shot(name: str) -> Shot:
             clip, path = self.vggss.clips[name], truths.get(name)

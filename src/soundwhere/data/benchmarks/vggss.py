@@ -10,8 +10,8 @@ from soundwhere.data.annotation.findings import Defect, Findings, box_defects
 from soundwhere.data.annotation.records import (
     entry_field,
     find_annotation,
-    read_headless,
-    read_json,
+    read_entries,
+    read_list,
     require_unique,
 )
 from soundwhere.data.benchmarks.media import ClipName
@@ -80,9 +80,7 @@ class VGGSS:
     def __init__(self, annotations: Path) -> None:
         self._annotations = annotations
         path = find_annotation(annotations, VGGSS_FILE, _LVS)
-        entries = read_json(path)
-        if not isinstance(entries, list) or not entries:
-            raise DataError(f"{path} is not a list of clips.", f"Get it from {_LVS}.")
+        entries = read_entries(path, list, "list of clips", _LVS)
         clips = [_clip(entry, f"{path}, entry {number}") for number, entry in enumerate(entries, 1)]
         require_unique((clip.name for clip in clips), path)
         self.clips = {clip.name: clip for clip in clips}
@@ -93,9 +91,7 @@ class VGGSS:
         if which == "all":
             return list(self.clips.values())
         name = f"ez-vsl/vggss_{which}_test.csv"
-        path = find_annotation(self._annotations, name, _EZ_VSL)
-        rows = read_headless(path, ("clip",))
-        require_unique((row["clip"] for row in rows), path)
+        rows = read_list(self._annotations, name, ("clip",), _EZ_VSL)
         unknown = [row for row in rows if row["clip"] not in self.clips]
         if unknown:
             raise DataError(f"{unknown[0].place}: {unknown[0]['clip']} is not in VGG-SS.", f"Get it from {_EZ_VSL}.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final
+
+from soundwhere.data.lazy import Lazy
 
 if TYPE_CHECKING:
     from soundwhere.data.synthetic.world import Layout, World
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 SPLIT_SEEDS: Final = {"val": 1_000_001, "test": 1_000_002}
 
 
-@dataclass(frozen=True)
-class WorldScenes(Sequence["Scene"]):
+class WorldScenes(Lazy[int, "Scene"]):
     """The first scenes of a world, made when they are asked for.
 
-    Attributes:
+    Args:
         world: Where they come from.
         length: How many.
         sounding: Sounding things per scene.
@@ -26,26 +25,15 @@ class WorldScenes(Sequence["Scene"]):
         layout: Where things may be.
     """
 
-    world: World
-    length: int
-    sounding: int = 2
-    silent: int = 1
-    layout: Layout = "free"
+    def __init__(self, world: World, length: int, sounding: int = 2, silent: int = 1, layout: Layout = "free") -> None:
+        super().__init__(range(length))
+        self.world, self._things, self._layout = world, (sounding, silent), layout
 
-    def __len__(self) -> int:
-        return self.length
-
-    @overload
-    def __getitem__(self, index: int) -> Scene: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Scene]: ...
-    def __getitem__(self, index: int | slice) -> Scene | list[Scene]:
-        numbers = range(self.length)[index]
-        if isinstance(numbers, range):
-            return [self[number] for number in numbers]
-        return self.world.scene(numbers, self.sounding, self.silent, layout=self.layout)
+    def make(self, record: int) -> Scene:
+        """The scene of a number."""
+        return self.world.scene(record, *self._things, layout=self._layout)
 
     def seen_kinds(self, index: int) -> frozenset[str]:
         """Kinds of all things of a scene, sounding or silent."""
-        cast = self.world.cast(range(self.length)[index], self.sounding, self.silent, self.layout)
+        cast = self.world.cast(self.records[index], *self._things, self._layout)
         return frozenset(thing.kind for thing in cast)

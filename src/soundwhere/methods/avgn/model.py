@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from soundwhere.config import Config
     from soundwhere.methods.method import Given
     from soundwhere.types import Batch
 
@@ -183,16 +182,9 @@ def loss(network: AVGN, batch: Batch) -> dict[str, Tensor]:
     added = partners(labels)
     tokens = network.embed(network.listen(batch.mixture + batch.mixture[added]))
     found = network.losses(network.cells(network.watch(batch)), tokens, torch.stack([labels, labels[added]], dim=1))
-    total = found.localisation + found.token + found.presence
-    return {"loss": total, **{name: value.detach() for name, value in found._asdict().items()}}
+    return {"loss": found.localisation + found.token + found.presence, **found._asdict()}
 
 
-class AVGNMethod(SingleStageMethod[AVGNConfig]):
-    """See `Method`."""
-
-    def check(self, config: Config) -> Config:
-        """The configuration with the classes of its clips."""
-        return with_classes(config)
-
-
-METHOD = AVGNMethod(AVGNConfig, AVGN, loss, Needs(sounds=1, separate=True, labels=True))
+METHOD = SingleStageMethod(
+    AVGNConfig, AVGN, loss, lambda _: Needs(sounds=1, separate=True, labels=True), check=with_classes
+)

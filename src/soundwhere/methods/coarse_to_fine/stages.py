@@ -13,7 +13,6 @@ from soundwhere.methods.single_stage import Objective, SingleStage, SingleStageM
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from soundwhere.config import Config
     from soundwhere.methods.method import Network
     from soundwhere.types import Batch
 
@@ -30,7 +29,7 @@ def fine(network: CoarseToFine, batch: Batch) -> dict[str, Tensor]:
     """The loss of stage 2."""
     seen, heard = network.perceive(batch)
     first, second = _coarse(network, batch, seen, heard), network.fine_loss(seen, heard)
-    return {"loss": first + second, "coarse": first.detach(), "fine": second.detach()}
+    return {"loss": first + second, "coarse": first, "fine": second}
 
 
 def _coarse(network: CoarseToFine, batch: Batch, seen: Tensor, heard: Tensor) -> Tensor:
@@ -47,7 +46,7 @@ class CoarseToFineStage(SingleStage):
         assert isinstance(network, CoarseToFine)
         for vectors in (network.seen_classes, network.heard_classes):
             vectors.project.requires_grad_(self.name == "two")
-        return Objective(network, self.loss)
+        return super().objective(network)
 
 
 class CoarseToFineMethod(SingleStageMethod[CoarseToFineConfig]):
@@ -62,9 +61,5 @@ class CoarseToFineMethod(SingleStageMethod[CoarseToFineConfig]):
         }
         return tuple(stages.values()) if config.stage == "both" else (stages[config.stage],)
 
-    def check(self, config: Config) -> Config:
-        """The configuration with the classes of its clips."""
-        return with_classes(config)
 
-
-METHOD = CoarseToFineMethod(CoarseToFineConfig, CoarseToFine, fine)
+METHOD = CoarseToFineMethod(CoarseToFineConfig, CoarseToFine, fine, check=with_classes)

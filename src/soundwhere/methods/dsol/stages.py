@@ -7,6 +7,7 @@ buffers and weights of the network, so that a run that was stopped goes on as if
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,9 +15,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from soundwhere.data.draws import collate
-from soundwhere.data.training_scenes import Needs, class_names, make_draws
-from soundwhere.errors import ConfigError
+from soundwhere.data.training_scenes import Needs, make_draws
 from soundwhere.losses.pairs import with_strangers
+from soundwhere.methods.classes import with_classes
 from soundwhere.methods.dsol.clustering import cluster_means, clusters_of_classes, k_means, nearest
 from soundwhere.methods.dsol.model import DSOL, DSOLConfig
 from soundwhere.methods.dsol.objects import category_loss, location_loss, object_features
@@ -43,7 +44,7 @@ def localising(network: DSOL, batch: Batch) -> dict[str, Tensor]:
     cells, sounds, match = with_strangers(network.cells(seen), network.sounds(heard))
     score = network.sounding(cells, sounds).flatten(1).amax(1)
     right = ((score > 0.5) == (match > 0.5)).to(score.dtype).mean()
-    return {"loss": F.binary_cross_entropy(score, match), "right": right.detach()}
+    return {"loss": F.binary_cross_entropy(score, match), "right": right}
 
 
 def classifying(network: DSOL, batch: Batch) -> dict[str, Tensor]:
@@ -53,7 +54,7 @@ def classifying(network: DSOL, batch: Batch) -> dict[str, Tensor]:
     picture = network.seen_classifier(seen.mean((2, 3)))
     sound = network.heard_classifier(heard)
     right = (sound.argmax(1) == labels).to(seen.dtype).mean()
-    return {"loss": F.cross_entropy(picture, labels) + F.cross_entropy(sound, labels), "right": right.detach()}
+    return {"loss": F.cross_entropy(picture, labels) + F.cross_entropy(sound, labels), "right": right}
 
 
 def telling_apart(network: DSOL, batch: Batch) -> dict[str, Tensor]:
@@ -66,8 +67,8 @@ def telling_apart(network: DSOL, batch: Batch) -> dict[str, Tensor]:
     location = location_loss(right, wrong)
     return {
         "loss": category + network.config.location_weight * location,
-        "category": category.detach(),
-        "location": location.detach(),
+        "category": category,
+        "location": location,
     }
 
 
@@ -201,15 +202,5 @@ class DSOLMethod(SingleStageMethod[DSOLConfig]):
                 stages.append(Classifying(classes, classifying, SOLO, name=f"class-{number}", number=number))
         return (*stages, TellingApart(config, telling_apart, DUET, name="two"))
 
-    def check(self, config: Config) -> Config:
-        """The configuration with the names of the clips' classes, if they have any: they choose the maps at test."""
-        method = config.method
-        assert isinstance(method, DSOLConfig)
-        try:
-            names = class_names(config.data)
-        except ConfigError:
-            names = ()
-        return replace(config, method=replace(method, classes=names))
 
-
-METHOD = DSOLMethod(DSOLConfig, DSOL, telling_apart)
+METHOD = DSOLMethod(DSOLConfig, DSOL, telling_apart, check=partial(with_classes, needed=False))

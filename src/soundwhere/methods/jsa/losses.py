@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional as F
 
+from soundwhere.losses.max_cell import both_ways
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -45,9 +47,7 @@ def slot_contrast(image: Tensor, audio: Tensor, kept: Tensor, temperature: float
         kept: From `kept_pairs`.
         temperature: Of the cosines.
     """
-    logits = (image @ audio.T / temperature).masked_fill(~kept, -torch.inf)
-    own = torch.arange(len(logits), device=logits.device)
-    return F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)
+    return both_ways((image @ audio.T / temperature).masked_fill(~kept, -torch.inf))
 
 
 def divergence(slots: Tensor) -> Tensor:

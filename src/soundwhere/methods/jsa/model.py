@@ -234,7 +234,7 @@ def loss(network: JSA, batch: Batch) -> dict[str, Tensor]:
         + config.divergence_weight * found.divergence
         + config.match_weight * found.match
     )
-    return {"loss": total, **{name: value.detach() for name, value in found._asdict().items()}}
+    return {"loss": total, **found._asdict()}
 
 
 def _some(tokens: Tensor, share: float) -> Tensor:

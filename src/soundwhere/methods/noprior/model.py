@@ -23,7 +23,7 @@ from soundwhere.methods.noprior.identification import (
     object_maps,
 )
 from soundwhere.methods.several import SeveralMaps
-from soundwhere.methods.single_stage import SingleStage, SingleStageMethod
+from soundwhere.methods.single_stage import SingleStageMethod
 from soundwhere.methods.two_encoders import TwoEncodersConfig, same_width
 from soundwhere.models.similarity import normalise_range
 from soundwhere.types import Localisation
@@ -236,22 +236,15 @@ def loss(network: NoPrior, batch: Batch) -> dict[str, Tensor]:
     else:
         heard = network.listen(batch.mixture)
     contrast, objects = losses(seen, F.normalize(network.embed(heard), dim=1), config.thresholds, config.rules)
-    return {
-        "loss": contrast + config.object_weight * objects,
-        "contrast": contrast.detach(),
-        "objects": objects.detach(),
-    }
+    return {"loss": contrast + config.object_weight * objects, "contrast": contrast, "objects": objects}
 
 
-class NoPriorMethod(SingleStageMethod[NoPriorConfig]):
-    """See `Method`."""
-
-    def stages(self, config: NoPriorConfig) -> tuple[SingleStage, ...]:
-        """Mixtures, whose sounds must be known apart if their spectrograms are mixed."""
-        return (SingleStage(config, self.loss, Needs(sounds=2, separate=config.mixing == "spectrograms")),)
+def needs(config: NoPriorConfig) -> Needs:
+    """Mixtures, whose sounds must be known apart if their spectrograms are mixed."""
+    return Needs(sounds=2, separate=config.mixing == "spectrograms")
 
 
 DUAL = NoPriorConfig(name="noprior-dual", mixing="waveforms", reading="iterations")
 """As the paper of SCAV reproduced it for two sources."""
 
-METHOD = NoPriorMethod(NoPriorConfig, NoPrior, loss, others={DUAL.name: DUAL})
+METHOD = SingleStageMethod(NoPriorConfig, NoPrior, loss, needs, {DUAL.name: DUAL})

@@ -219,7 +219,7 @@ class SCAV(Network):
         """The maps of two sources, or of one without a stage 2."""
         similarity = self.stage_one_map(seen, heard)
         if not self.config.decouple:
-            return localisation(similarity[:, None], heard[:, :1])
+            return Localisation.peaked(similarity[:, None], heard[:, :1])
         return self.read(seen, heard, self.decouple(seen, heard, self.spatial_prior(similarity, seen)))
 
     def localise(
@@ -235,7 +235,7 @@ class SCAV(Network):
             return self.answer(seen, heard).of(sources)
         similarity = self.stage_one_map(seen, heard)
         if not self.config.decouple:
-            return localisation(peel(similarity, seen, sources), heard[:, :1].expand(-1, sources, -1))
+            return Localisation.peaked(peel(similarity, seen, sources), heard[:, :1].expand(-1, sources, -1))
         return self.read(seen, heard, self.share(seen, heard, similarity, sources))
 
     def stage_one_map(self, seen: Tensor, heard: Tensor) -> Tensor:
@@ -308,10 +308,10 @@ class SCAV(Network):
         """The answer that branches give: their similarities, as they are or as maps of things."""
         maps = self.branch_similarity(branches)
         if self.config.maps == "similarity":
-            return localisation(maps, branches.embeddings)
+            return Localisation.peaked(maps, branches.embeddings)
         presence = presence_logits(maps, self.config.thresholds).sigmoid()
         if self.strength is None:
-            return localisation(presence, branches.embeddings)
+            return Localisation.peaked(presence, branches.embeddings)
         mixed = self.similarity(seen, heard[:, 1])
         maps = shaped(presence, seen, self.see_strength(seen), mixed)
         return Localisation(maps, heard_under(maps, mixed), branches.embeddings)
@@ -330,8 +330,3 @@ class SCAV(Network):
     def views(self, seen: Tensor, heard: Tensor) -> dict[str, Tensor]:
         """Stage 1's map, to be watched while training."""
         return {"stage 1": self.stage_one_map(seen, heard)[:, None]}
-
-
-def localisation(similarity: Tensor, embeddings: Tensor) -> Localisation:
-    """Put maps (B, K, h, w) and embeddings (B, K, D) together; the confidence of a map is its peak."""
-    return Localisation(similarity, similarity.flatten(2).amax(2).clamp(0, 1), embeddings)

@@ -8,7 +8,7 @@ import urllib.request
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from safetensors.torch import load_file
@@ -18,6 +18,8 @@ from soundwhere.errors import CheckpointError
 from soundwhere.files import write_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torch import nn
 
 WEIGHTS_FOLDER_VARIABLE: Final = "SOUNDWHERE_WEIGHTS"
@@ -84,9 +86,8 @@ def find_imagenet(architecture: str, *, download: bool = False) -> Path:
             "Set its weights (--visual-weights, --audio-weights) to none, or to the path of a weight file.",
         )
     pretrained, folders = IMAGENET[architecture], weight_folders()
-    for folder in folders:
-        if (folder / pretrained.file_name).is_file():
-            return folder / pretrained.file_name
+    if (found := find_weights(pretrained.file_name)) is not None:
+        return found
     if download:
         return _download(pretrained, folders[0])
     raise CheckpointError(
@@ -100,6 +101,11 @@ def weight_folders() -> list[Path]:
     """Where published weights are looked for: torch hub's cache, then the folder `SOUNDWHERE_WEIGHTS` names."""
     named = os.environ.get(WEIGHTS_FOLDER_VARIABLE)
     return [Path(torch.hub.get_dir()) / "checkpoints", *([Path(named)] if named else [])]
+
+
+def find_weights(name: str) -> Path | None:
+    """A file of published weights by its name, in the first of the folders that has it."""
+    return next((folder / name for folder in weight_folders() if (folder / name).is_file()), None)
 
 
 def _built_in(architecture: str) -> tuple[dict[str, Tensor], Path]:
@@ -122,24 +128,30 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             f"There is no weight file {path}.",
             "Give imagenet, built-in, none, or the path of a .pth or .safetensors file.",
         )
+    for pretrained in IMAGENET.values():
+        if path.name == pretrained.file_name:
+            _check(path.read_bytes(), pretrained, str(path))
+    return read_state(path)
+
+
+def read_state(path: Path, wrappers: tuple[str, ...] = ()) -> dict[str, Tensor]:
+    """The named tensors of a .pth or .safetensors file, which may lie within wrappers of these names, on the CPU."""
     try:
-        for pretrained in IMAGENET.values():
-            if path.name == pretrained.file_name:
-                _check(path.read_bytes(), pretrained, str(path))
         if path.suffix == ".safetensors":
-            return load_file(path)
-        values = torch.load(path, map_location="cpu", weights_only=True)
-    except CheckpointError:
-        raise
+            values: Any = load_file(path)
+        else:
+            values = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damaged pickles and archives raise almost anything
         raise CheckpointError(
-            f"{path} is not a weight file that can be read safely ({type(error).__name__}).",
+            f"{path} cannot be read safely ({type(error).__name__}).",
             "It may be cut short, of another kind, or hold more than tensors: fetch it again, or save the state dict "
             "alone as .safetensors.",
         ) from error
+    while isinstance(values, dict) and (inner := next((key for key in wrappers if key in values), None)):
+        values = values[inner]
     if not isinstance(values, dict) or not all(isinstance(value, Tensor) for value in values.values()):
         raise CheckpointError(
-            f"{path} holds something other than named tensors.", "Save the encoder's state dict, and nothing else."
+            f"{path} holds something other than named tensors.", "Save the state dict, and nothing else."
         )
     return {str(name): value for name, value in values.items()}
 
@@ -156,17 +168,30 @@ def fill(encoder: nn.Module, weights: dict[str, Tensor], where: Path) -> None:
     stem = next(iter(own))
     if stem in weights and weights[stem].ndim == 4 and own[stem].shape[1] == 1:
         weights[stem] = weights[stem].sum(1, keepdim=True)
-    # torch itself accepts files from before BatchNorm counted its batches
-    missing = [name for name in own if name not in weights and not name.endswith("num_batches_tracked")]
-    unknown = [name for name in weights if name not in own]
-    misshapen = [name for name, value in weights.items() if name in own and value.shape != own[name].shape]
-    problems = [("missing", missing), ("unknown", unknown), ("of another shape", misshapen)]
-    if any(names for _, names in problems):
-        found = "; ".join(f"{len(names)} {what}, such as {names[0]}" for what, names in problems if names)
+    if problems := misfits(own, weights):
+        found = "; ".join(f"{len(names)} {what}, such as {names[0]}" for what, names in problems.items())
         raise CheckpointError(
             f"{where} does not fit {type(encoder).__name__} ({found}).", "Give the weights of this architecture."
         )
     encoder.load_state_dict(own | weights)
+
+
+def misfits(
+    own: Mapping[str, Tensor], given: Mapping[str, Tensor], absent: tuple[str, ...] = ()
+) -> dict[str, list[str]]:
+    """Names that keep tensors from filling a state dict, by what is wrong; those that begin with `absent` may lack."""
+    # torch itself accepts files from before BatchNorm counted its batches
+    needed = (name for name in own if not name.endswith("num_batches_tracked") and not name.startswith(absent))
+    problems = {
+        "unknown": [name for name in given if name not in own],
+        "missing": [name for name in needed if name not in given],
+        "of another shape": [
+            f"{name} {tuple(tensor.shape)} instead of {tuple(own[name].shape)}"
+            for name, tensor in given.items()
+            if name in own and tensor.shape != own[name].shape
+        ],
+    }
+    return {what: names for what, names in problems.items() if names}
 
 
 def _download(pretrained: Pretrained, folder: Path) -> Path:

@@ -5,7 +5,6 @@ Its BatchNorm layers are folded into weights and biases, so that nothing depends
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
@@ -13,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from soundwhere.errors import CheckpointError
+from soundwhere.files import sha256
 from soundwhere.models.encoders.layers import channels_last, start_from_noise
-from soundwhere.models.encoders.weights import WEIGHTS_FOLDER_VARIABLE, fill, read_weights, weight_folders
+from soundwhere.models.encoders.weights import WEIGHTS_FOLDER_VARIABLE, fill, find_weights, read_weights, weight_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,24 +111,20 @@ def load_yamnet(encoder: YAMNet, path: Path | None = None) -> None:
     """
     path = find_yamnet() if path is None else path
     weights = read_weights(path)
-    if path.name == FILE_NAME:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-        if found != SHA256:
-            raise CheckpointError(
-                f"{path} is damaged, or another file of that name: its sha256 is {found[:8]}..., not {SHA256[:8]}....",
-                "Copy it again; give weights of your own another name.",
-            )
+    if path.name == FILE_NAME and (found := sha256(path)) != SHA256:
+        raise CheckpointError(
+            f"{path} is damaged, or another file of that name: its sha256 is {found[:8]}..., not {SHA256[:8]}....",
+            "Copy it again; give weights of your own another name.",
+        )
     fill(encoder, weights, path)
 
 
 def find_yamnet() -> Path:
     """Where the published weights are: torch hub's cache, else the folder `SOUNDWHERE_WEIGHTS` names."""
-    folders = weight_folders()
-    for folder in folders:
-        if (folder / FILE_NAME).is_file():
-            return folder / FILE_NAME
+    if (found := find_weights(FILE_NAME)) is not None:
+        return found
     raise CheckpointError(
-        f"{FILE_NAME} is not in {' or '.join(map(str, folders))}.",
+        f"{FILE_NAME} is not in {' or '.join(map(str, weight_folders()))}.",
         f"Copy it there, or name the folder that holds it in the environment variable {WEIGHTS_FOLDER_VARIABLE}.",
     )
 
