@@ -136,7 +136,7 @@ def warm() -> BaseContext:
     localising = ("inference.localiser", "inference.writers", "serve.worker", "cli.localise", "cli.live", "cli.serve")
     marking = ("cli.annotate", "annotate.server", "annotate.segmenter.simple")
     ours = (f"soundwhere.{name}" for name in (*training, *localising, *marking))
-    context.set_forkserver_preload(["torch._dynamo", "torchmetrics", *ours])
+    context.set_forkserver_preload(["torch._dynamo", "torch.distributed.run", "torchmetrics", *ours])
     ensure_running()  # now, or what starts it would leave its mark on all that follow, such as blocked signals
     return context
 
