@@ -93,6 +93,8 @@ def recipes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_every_part_on_one_page_after_kill_9(
     warm: BaseContext, savefig: Callable[..., None], recipes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

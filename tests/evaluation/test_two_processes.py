@@ -134,6 +134,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_torchrun_is_killed_and_goes_on(warm: BaseContext, tmp_path: Path, model: Path, alone: Path) -> None:
     """By the real thing: killed as soon as scores of scenes are there, then again, for the figures of one process."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
