@@ -134,8 +134,10 @@ def warm() -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     training = ("training.run", "cli.train")
     localising = ("inference.localiser", "inference.writers", "serve.worker", "cli.localise", "cli.live", "cli.serve")
-    ours = (f"soundwhere.{name}" for name in (*training, *localising))
-    context.set_forkserver_preload(["torch._dynamo", "torchmetrics", *ours])
+    serving = ("serve.server", "live.server", "cli.annotate", "annotate.server", "annotate.segmenter.simple")
+    ours = (f"soundwhere.{name}" for name in (*training, *localising, *serving, "cli.evaluate", "evaluation.scoring"))
+    theirs = ("torch._dynamo", "torch.distributed.run", "torchmetrics", "scipy.signal", "pytest")
+    context.set_forkserver_preload([*theirs, *ours])
     ensure_running()  # now, or what starts it would leave its mark on all that follow, such as blocked signals
     return context
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import tyro
 from PIL import Image
+from tests.shortcuts import draw_few
 
 import soundwhere
 from soundwhere.cli.main import run
@@ -320,6 +321,7 @@ def test_commands(
 ) -> None:
     monkeypatch.chdir(desk)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    draw_few(monkeypatch)
     monkeypatch.setattr(movies, "write_movie", partial(movies.write_movie, seconds=2.0, fps=5))
     monkeypatch.setattr(catalogue, "METHODS", dict(catalogue.METHODS))  # code of a page may add to it
     for language, text in blocks(page):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from tests.shortcuts import draw_few
 
 from soundwhere.cli.main import run
 from soundwhere.media.audio import read_audio, write_wav
@@ -71,6 +72,8 @@ def test_command(command: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> N
         words = shlex.split(f"{command} {extra.replace('--no-page', '')}")
         subprocess.run([f"{BARE}/{words[0]}", *words[1:]], check=True)
     else:
+        draw_few(monkeypatch)
+        monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
         assert run(shlex.split(f"{command} {extra}")[1:]) == 0
     return None
 

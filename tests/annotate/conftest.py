@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,17 +123,18 @@ def project(tmp_path: Path, media: Path) -> Project:
 
 
 class Server:
-    """`soundwhere annotate` in a process of its own, as a user starts it."""
+    """`soundwhere annotate` in a process of its own."""
 
-    def __init__(self, roots: Path | list[Path], port: int = 0, *options: str) -> None:
+    def __init__(
+        self, start_program: Callable[..., Any], roots: Path | list[Path], port: int = 0, *options: str
+    ) -> None:
         if not port:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
                 port = int(probe.getsockname()[1])
         self.port, self.address = port, f"http://127.0.0.1:{port}"
         places = [str(root) for root in (roots if isinstance(roots, list) else [roots])]
-        command = [sys.executable, "-m", "soundwhere", "annotate", *places, "--port", str(port), "--no-browser"]
-        self.process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL)
+        self.process = start_program("annotate", *places, "--port", str(port), "--no-browser", *options)
         end = time.monotonic() + 120
         while True:
             try:
@@ -147,17 +147,18 @@ class Server:
 
     def kill(self) -> None:
         """As a power cut would."""
-        self.process.kill()
-        self.process.wait()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait(60)
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., Server]]:
+def start(start_program: Callable[..., Any]) -> Iterator[Callable[..., Server]]:
     """Starts servers; those that still run at the end are stopped."""
     running: list[Server] = []
 
     def begin(roots: Path | list[Path], port: int = 0, *options: str) -> Server:
-        running.append(Server(roots, port, *options))
+        running.append(Server(start_program, roots, port, *options))
         return running[-1]
 
     yield begin
@@ -258,6 +259,8 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Callable[..., Person]:
-    """Brings somebody to the page at an address."""
-    return lambda address, name="", **options: Person(browser, address, name, **options)
+def visit(browser: Browser) -> Iterator[Callable[..., Person]]:
+    """Brings somebody to the page at an address; at the end all pages are closed, or they would go on asking."""
+    yield lambda address, name="", **options: Person(browser, address, name, **options)
+    for context in browser.contexts:
+        context.close()

@@ -271,7 +271,7 @@ def test_other_machines_are_let_in_with_tokens_only(project: Project) -> None:
 
 def test_the_next_frames_are_made_ready_meanwhile(ann: Any, project: Project) -> None:
     ann.post("/api/next")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     wanted = 3
     while time.monotonic() < end and len(list((project.root / "candidates").rglob("*.json"))) < wanted:
         time.sleep(0.05)
@@ -302,8 +302,8 @@ def test_killing_the_server_loses_nothing_it_confirmed(
         with httpx.Client(base_url=server.address, timeout=60) as client:
             ann = caller(client, "ann")
             view = ann.post("/api/tasks/1/open").json()
-            deadline = time.monotonic() + 0.5
-            while time.monotonic() < deadline:
+            deadline, once = time.monotonic() + 0.5, len(confirmed)
+            while time.monotonic() < deadline or len(confirmed) == once:
                 point = [int(time.time_ns() % 97), 40, 1]
                 answer = ann.decide(1, "prompt", view["revision"], prompts={**NONE, "points": [point]}).json()
                 confirmed.append(answer["saved"])

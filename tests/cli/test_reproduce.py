@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
-from tests.shortcuts import draw_few
+from tests.shortcuts import FEW, draw_few
 
+from soundwhere.analysis.appendix import appendix_checks
 from soundwhere.cli.main import run
 from soundwhere.constants import SAMPLE_RATE_HZ
 from soundwhere.media.audio import write_wav
@@ -51,14 +53,17 @@ COMMAND = ["reproduce", "--configs", "rivals", "--recipe", "scav.toml", "--devic
 
 
 def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few clips, intervals of few draws, and blank figures: the slowest of all, drawn in one test."""
+    """Few clips, intervals and lemmas by few draws, and blank figures: the slowest of all, drawn in one test."""
     monkeypatch.setattr("soundwhere.evaluation.constant._ENOUGH", 4)
     monkeypatch.setattr(
         "matplotlib.figure.Figure.savefig", lambda _, file, **__: Image.new("L", (1, 1)).save(file, "png")
     )
     draw_few(monkeypatch)
+    monkeypatch.setattr("soundwhere.analysis.winners._DRAWS", FEW)
+    monkeypatch.setattr("soundwhere.analysis.appendix.appendix_checks", partial(appendix_checks, draws=FEW))
+    monkeypatch.setattr("soundwhere.analysis.appendix._CHART", 5)
     for name in ("MADE_UP_CLIPS", "QUICK_CLIPS"):
-        monkeypatch.setattr(f"soundwhere.reproduction.scales.{name}", 64)
+        monkeypatch.setattr(f"soundwhere.reproduction.scales.{name}", 24)
     monkeypatch.setattr("soundwhere.reproduction.budget._TRIED_S", 0.0)
 
 
@@ -88,6 +93,8 @@ def recipes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_every_part_on_one_page_after_kill_9(
     warm: BaseContext, savefig: Callable[..., None], recipes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

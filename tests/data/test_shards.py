@@ -174,10 +174,10 @@ from soundwhere.data.draws import batches
 def peak_mb():  # not getrusage's, which begins with that of the process that started this one
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-began, before = time.perf_counter(), peak_mb()
+began, before = time.process_time(), peak_mb()  # its own seconds, however busy the machine is
 draws = make_draws(DataConfig(source="shards", root=Path(sys.argv[1])), Needs(), batch_size=8, seed=0, frame_px=32)
 next(iter(batches(draws, range(1), 8)))
-print(time.perf_counter() - began, peak_mb() - before, len(draws))
+print(time.process_time() - began, peak_mb() - before, len(draws))
 """
 
 
@@ -203,8 +203,6 @@ def test_two_million_clips_start_like_a_hundred(shards: Path, tmp_path: Path) ->
         return seconds, megabytes
 
     usual, found = start(few), start(many)
-    if found[0] - usual[0] >= 3.0:  # it may have been disturbed
-        found = min(found, start(many))
     assert found[0] - usual[0] < 3.0
     assert found[1] - usual[1] < 150
 

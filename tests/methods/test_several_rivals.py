@@ -6,8 +6,9 @@ Those that are self-supervised never see a label; those that read labels know th
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,15 @@ from soundwhere.methods.files import build, load_model, read_tensors
 from soundwhere.methods.method import Given
 from soundwhere.methods.published import DROPPED, read_published
 from soundwhere.models.encoders import build_visual
+from soundwhere.training import loop
 from soundwhere.training.loop import make_optimiser
 from soundwhere.training.run import train
 from soundwhere.types import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Whole = Callable[[str], tuple[Path, list[Batch]]]
 
 SELF_SUPERVISED = ("mix-and-localize", "noprior", "noprior-dual", "jsa", "oa-ssl", "dsol")
 LABELLED = ("avgn", "coarse-to-fine")
@@ -79,6 +86,28 @@ def same(one: Path, other: Path) -> bool:
     return mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
 
 
+@pytest.fixture(scope="module")
+def whole(clips: Path, weights: str, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """Trains a rival without interruption, once for all tests: the folder, and the batches it was given."""
+
+    @cache
+    def trained(name: str) -> tuple[Path, list[Batch]]:
+        given: list[Batch] = []
+        backward = loop._backward
+
+        def noted(parallel: Any, batch: Batch, *rest: Any) -> Any:
+            given.append(batch)
+            return backward(parallel, batch, *rest)
+
+        folder = tmp_path_factory.mktemp("whole") / name
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "_backward", noted)
+            train(small(name, clips, weights), folder)
+        return folder, given
+
+    return trained
+
+
 def stopped_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a run die after so many checkpoints."""
     from soundwhere.training import run
@@ -97,10 +126,10 @@ def stopped_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_it_trains_as_published_and_resumes_exactly(
-    name: str, clips: Path, weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, clips: Path, weights: str, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = small(name, clips, weights)
-    train(config, tmp_path / "whole")
+    folder, _ = whole(name)
     stages = find_method(config.method.family).stages(config.method)
     steps = sum(stage.phases[-1].until for stage in stages)
     for number in range(max(1, steps - 3), steps):  # killed in the middle of the last stage, and between stages
@@ -109,28 +138,15 @@ def test_it_trains_as_published_and_resumes_exactly(
             with pytest.raises(KeyboardInterrupt):
                 train(config, tmp_path / f"{number}")
         train(config, tmp_path / f"{number}", resume=True)
-        assert same(tmp_path / "whole" / "latest.safetensors", tmp_path / f"{number}" / "latest.safetensors"), number
-    network = load_model(tmp_path / "whole")
+        assert same(folder / "latest.safetensors", tmp_path / f"{number}" / "latest.safetensors"), number
+    network = load_model(folder)
     begun = build(network.config)
     assert any(not torch.equal(tensor, begun.state_dict()[key]) for key, tensor in network.state_dict().items())
 
 
 @pytest.mark.parametrize("name", RIVALS)
-def test_only_those_that_say_so_see_labels(
-    name: str, clips: Path, weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from soundwhere.training import loop
-
-    given: list[Batch] = []
-    backward = loop._backward
-
-    def noted(parallel: Any, batch: Batch, *rest: Any) -> dict[str, float]:
-        given.append(batch)
-        return backward(parallel, batch, *rest)
-
-    monkeypatch.setattr(loop, "_backward", noted)
-    config = small(name, clips, weights)
-    train(config, tmp_path)
+def test_only_those_that_say_so_see_labels(name: str, whole: Whole) -> None:
+    _, given = whole(name)
     assert given
     for batch in given:
         assert (batch.labels is not None) == (name in LABELLED)
@@ -154,17 +170,19 @@ def test_clips_have_no_labels_unless_they_are_asked_for(clips: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dsol"])
-def test_its_weights_do_not_depend_on_labels(name: str, clips: Path, weights: str, tmp_path: Path) -> None:
+def test_its_weights_do_not_depend_on_labels(
+    name: str, clips: Path, weights: str, whole: Whole, tmp_path: Path
+) -> None:
     """Labels only say what clusters stand for, which is asked at test alone."""
     table = (clips / "clips.csv").read_text()
     config = small(name, clips, weights)
-    train(config, tmp_path / "right")
+    folder, _ = whole(name)
     try:
         (clips / "clips.csv").write_text(table.replace("horn", "drum").replace("bell", "horn"))
         train(config, tmp_path / "wrong")
     finally:
         (clips / "clips.csv").write_text(table)
-    right, wrong = (read_tensors(tmp_path / run / "latest.safetensors", "model.") for run in ("right", "wrong"))
+    right, wrong = (read_tensors(run / "latest.safetensors", "model.") for run in (folder, tmp_path / "wrong"))
     assert right.pop("stands").shape == (3, 3)
     assert wrong.pop("stands").shape == (2, 3)
     assert all(torch.equal(tensor, wrong[key]) for key, tensor in right.items())
@@ -362,7 +380,7 @@ def test_dsol_trains_without_classes_and_then_answers_without_labels(clips: Path
         network.localise(seen, heard, 1, Given(labels=[["bell"]]))
 
 
-def test_classes_are_kept_in_the_checkpoint(clips: Path, weights: str, tmp_path: Path) -> None:
+def test_classes_are_kept_in_the_checkpoint(whole: Whole) -> None:
     for name in (*LABELLED, "dsol"):
-        train(small(name, clips, weights), tmp_path / name)
-        assert load_model(tmp_path / name).config.classes == CLASSES
+        folder, _ = whole(name)
+        assert load_model(folder).config.classes == CLASSES

@@ -18,6 +18,7 @@ from soundwhere.analysis.theory import (
     features,
     positive_score,
     selection_chart,
+    soft_mask,
     strengths,
 )
 from soundwhere.evaluation.page import new_figure
@@ -143,10 +144,12 @@ def _lemma_two(drawn: list[Setting], spread: float | None = None) -> Check:
     inside = margin(setting)
     if inside <= 0:
         return Check(claim, f"the threshold {setting.threshold:g} is not between g1 and g2", None)
-    errors = []
-    for share in TAUS:
-        settings = [replace(each, tau=share * each.tau, spread=spread or each.spread) for each in drawn]
-        errors.append(max(_mask_error(each) for each in settings))
+    uneven_draws = [replace(each, spread=spread or each.spread) for each in drawn]
+    similarities = [_similarity(each) for each in uneven_draws]  # which do not depend on the temperature
+    errors = [
+        max(_mask_error(each, seen, share * each.tau) for each, seen in zip(uneven_draws, similarities, strict=True))
+        for share in TAUS
+    ]
     listed = ", ".join(f"{error:.1e} at tau {share * setting.tau:g}" for share, error in zip(TAUS, errors, strict=True))
     certain = inside - setting.sigma * float(np.linalg.norm(setting.alpha))
     bound = float(expit(-certain / setting.tau))
@@ -225,9 +228,9 @@ def _similarity(setting: Setting) -> Vector:
     return positive_score(setting.start, features(setting), setting.threshold, setting.tau, APPENDIX).similarity
 
 
-def _mask_error(setting: Setting) -> float:
+def _mask_error(setting: Setting, similarity: Vector, tau: float) -> float:
     """Lemma 2's eps: the larger of the mask's shortfall on region 1 and its excess on region 2."""
-    mask = positive_score(setting.start, features(setting), setting.threshold, setting.tau, APPENDIX).mask
+    mask = soft_mask(similarity, setting.threshold, tau)
     first, second = setting.regions
     return max(1 - float(mask[first].mean()), float(mask[second].mean()))
 

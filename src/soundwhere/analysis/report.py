@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from soundwhere import __version__
-from soundwhere.evaluation.page import Section, new_figure, write_page
+from soundwhere.evaluation.page import Section, as_png, new_figure, write_page
 from soundwhere.files import atomic_path, write_json, write_text
 from soundwhere.metrics.report import to_markdown
 
@@ -74,7 +74,7 @@ class Report:
         write_text(written[1], f"# soundwhere analyse {name}\n\n{facts}\n\n{said}{body}{pictures}")
         for path, figure in zip(written[2:], self.drawn.values(), strict=True):
             with atomic_path(path) as temporary:
-                figure.savefig(temporary, dpi=110)
+                temporary.write_bytes(as_png(figure))
         if self.page is not None:
             written.append(out / f"{name}.html")
             part = Section("", self.words, self.tables, self.pictures)

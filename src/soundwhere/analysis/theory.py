@@ -84,6 +84,12 @@ class Score:
     gradient: Vector
 
 
+def soft_mask(similarity: Vector, threshold: float, tau: float) -> Vector:
+    """m_p(p) of every similarity S(p), as `positive_score` has it."""
+    mask: Vector = np.exp(log_expit((similarity - threshold) / tau))
+    return mask
+
+
 def positive_score(audio: Vector, cells: Vector, threshold: float | Vector, tau: float, variant: Variant) -> Score:
     """P, the mean similarity under the soft mask (Eq. positive_score), with its gradient.
 

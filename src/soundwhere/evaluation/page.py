@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from PIL import Image as Pillow
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 4  # scenes of each kind
 _BINS: Final = 8
+_DRAWN: Final[WeakKeyDictionary[Figure, bytes]] = WeakKeyDictionary()
 _WIDEST_PX: Final = 3000  # wider pictures are not shrunk to the page, but moved in it
 _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
@@ -202,6 +204,15 @@ def _plot(lines: Mapping[Row, tuple[Values, Values]], label: str) -> Figure:
     return figure
 
 
+def as_png(figure: Figure) -> bytes:
+    """A chart as PNG; drawn once, as that takes long and a chart stands in a file and on pages."""
+    if figure not in _DRAWN:
+        file = io.BytesIO()
+        figure.savefig(file, dpi=110, format="png")
+        _DRAWN[figure] = file.getvalue()
+    return _DRAWN[figure]
+
+
 def _inside(picture: Image | Figure, description: str) -> str:
     """A picture as a part of the page: a photo as JPEG, a chart as PNG."""
     file = io.BytesIO()
@@ -210,7 +221,7 @@ def _inside(picture: Image | Figure, description: str) -> str:
         Pillow.fromarray(picture).save(file, "JPEG", quality=88)
     else:
         kind = "png"
-        picture.savefig(file, dpi=110, format="png")
+        file.write(as_png(picture))
     content = base64.b64encode(file.getvalue()).decode()
     image = f'<img alt="{html.escape(description)}" src="data:image/{kind};base64,{content}">'
     wide = isinstance(picture, np.ndarray) and picture.shape[1] > _WIDEST_PX

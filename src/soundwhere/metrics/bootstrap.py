@@ -112,15 +112,19 @@ def _scene_sums(
     return scenes.numpy(), list(columns), sums.numpy(), torch.bincount(row).double().numpy()
 
 
+def chunks(draws: int) -> list[int]:
+    """Draws in portions that fit into memory, whatever the number of scenes."""
+    return [min(_CHUNK, draws - start) for start in range(0, draws, _CHUNK)]
+
+
 def _draws(scenes: int, draws: int, seed: int) -> list[NDArray[np.float64]]:
     """How often each scene is drawn, in chunks of shape (draws, S)."""
     generator = np.random.default_rng(seed)
-    chunks = []
-    for start in range(0, draws, _CHUNK):
-        rows = min(_CHUNK, draws - start)
+    drawn = []
+    for rows in chunks(draws):
         picked = generator.integers(scenes, size=(rows, scenes)) + np.arange(rows)[:, None] * scenes
-        chunks.append(np.bincount(picked.ravel(), minlength=rows * scenes).reshape(rows, scenes).astype(np.float64))
-    return chunks
+        drawn.append(np.bincount(picked.ravel(), minlength=rows * scenes).reshape(rows, scenes).astype(np.float64))
+    return drawn
 
 
 def _means(weights: NDArray[np.float64], sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 
 from soundwhere.constants import NEGATIVE_THRESHOLD
 from soundwhere.metrics import kernels
-from soundwhere.metrics.bootstrap import DRAWS, Interval
+from soundwhere.metrics.bootstrap import DRAWS, Interval, chunks
 from soundwhere.metrics.frames import Grid, cut, frame_of_source
 from soundwhere.metrics.functional import to_numpy
 
@@ -127,9 +126,17 @@ def auroc(positive: Values, negative: Values) -> float:
     >>> auroc(np.array([0.9, 0.5]), np.array([0.5, 0.1]))
     0.875
     """
-    ranks = rankdata(np.concatenate([positive, negative]))
-    n = len(positive)
-    return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * len(negative)))
+    return float(_aurocs(positive[None], negative[None])[0])
+
+
+def _aurocs(positive: Values, negative: Values) -> Values:
+    """The AUROC of each row, shape (draws,), of positives (draws, N) and negatives (draws, M)."""
+    from scipy.stats import rankdata  # only here: it takes longer to import than an evaluation to sum up
+
+    ranks = rankdata(np.concatenate([positive, negative], axis=1), axis=1)
+    n = positive.shape[1]
+    found: Values = (ranks[:, :n].sum(1) - n * (n + 1) / 2) / (n * negative.shape[1])
+    return found
 
 
 def mean_interval(
@@ -152,7 +159,8 @@ def mean_interval(
         weights = drawn[:, places].prod(2)  # (draws, scenes)
         weights = weights[weights.sum(1) > 0]
         return Interval.of(float(values.mean()), weights @ values / weights.sum(1))
-    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
+    count = len(values)
+    means = np.concatenate([values[rng.integers(count, size=(rows, count))].mean(1) for rows in chunks(draws)])
     return Interval.of(float(values.mean()), means)
 
 
@@ -169,13 +177,13 @@ def auroc_interval(
         paired: Both are of the same scenes, and each draw takes the same scenes for both.
     """
     rng = np.random.default_rng(seed)
-
-    def draw() -> float:
-        rows = rng.integers(len(positive), size=len(positive))
-        others = rows if paired else rng.integers(len(negative), size=len(negative))
-        return auroc(positive[rows], negative[others])
-
-    return Interval.of(auroc(positive, negative), [draw() for _ in range(draws)])
+    n, m = len(positive), 0 if paired else len(negative)
+    drawn = []
+    for rows in chunks(draws):
+        # both sides of a draw follow each other in the stream of numbers, so each side's range is asked for by column
+        picked = rng.integers([n] * n + [len(negative)] * m, size=(rows, n + m))
+        drawn.append(_aurocs(positive[picked[:, :n]], negative[picked[:, n:] if m else picked]))
+    return Interval.of(auroc(positive, negative), np.concatenate(drawn))
 
 
 def _same(score: NDArray[np.float32], sounding: NDArray[np.bool_]) -> float:
