@@ -13,8 +13,10 @@ from soundwhere.analysis.calibration import (
     calibration_table,
     choose_threshold,
     confidences,
+    counting_results,
     cross_calibrate,
     error_curve,
+    joined,
 )
 from soundwhere.data.selection import Selected
 from soundwhere.data.synthetic.scenes import WorldScenes
@@ -135,3 +137,18 @@ def test_scenes_of_unknown_classes_have_no_absent_sound(network: SCAV) -> None:
     assert set(report.values["curves"]) == {"threshold", "miss", *(f"false alarm, {k}" for k in found.wrong)} - {
         "false alarm, absent sound"
     }
+
+
+def test_lists_that_are_joined_choose_together() -> None:
+    def counted(one: float, two: float) -> dict[str, NDArray[np.float64]]:
+        """Sure of `two` where two sound, of `one` that a second does where it is alone, and of nothing else."""
+        sure = {"own": (1.0, two), "alone": (1.0, one), "nothing": (0.0, 0.0), "silent": (0.0, 0.0)}
+        return {name: np.tile(values, (6, 1)) for name, values in sure.items()}
+
+    trios, duets = counted(one=0.2, two=0.5), counted(one=0.4, two=0.9)
+    both = joined([trios, duets])
+    assert {name: values.shape for name, values in both.items()} == dict.fromkeys(trios, (12, 2))
+    assert [counting_results(each, trios, "", "")[0] for each in (trios, duets)] == pytest.approx([0.35, 0.65])
+    threshold, report = counting_results(both, both, "trios and duets", "both")
+    assert threshold == pytest.approx(0.45)
+    assert report.values["counting"]["balanced"]["value"] == 1

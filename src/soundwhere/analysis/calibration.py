@@ -141,6 +141,11 @@ def _sure(
     return {control: found.scores[row].sure for control, row in rows.items()}
 
 
+def joined(found: Sequence[Sure]) -> Sure:
+    """What was found of several lists of scenes, as if they were one."""
+    return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+
+
 def counting_results(chosen: Sure, reported: Sure, chosen_on: str, reported_on: str) -> tuple[float, Report]:
     """The threshold at which counts are right most often on some scenes, and how often they are on others."""
     threshold = best_threshold(chosen, nothing_heard(chosen))

@@ -220,6 +220,10 @@ def test_a_model_that_counts_is_calibrated_on_val_alone(folder: Path, capsys: Ca
     found = json.loads((folder / "out" / "calibration.json").read_text())["counting"]
     assert found["chosen_on"] == found["reported_on"]
     assert "synthetic val" in found["chosen_on"]
+    assert run([*arguments, "--split", "val", "--also", "synthetic"]) == 0
+    both = json.loads((folder / "out" / "calibration.json").read_text())["counting"]
+    assert both["chosen_on"].count("synthetic val") == 1, "the same list twice is one list"
+    assert both["least_confidence"] == found["least_confidence"]
     assert run([*arguments, "--split", "val", "--choose", "halves"]) == 2
     assert "chosen on val" in capsys.readouterr().err
 

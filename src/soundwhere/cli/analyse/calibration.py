@@ -26,6 +26,8 @@ class Options(Scored):
     choose: Literal["val", "halves"] = "val"
     """Choose the threshold on val and report on test (of a model that counts also on --split val itself), or (for a
     model that trained on val) within --split: each half by the threshold of the other, the one that is kept on all."""
+    also: Annotated[tuple[str, ...], named("NAME ...")] = ()
+    """Further benchmarks of the same --data by whose val scenes the threshold of a model that counts is chosen, too."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
 
@@ -54,6 +56,8 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
 
     if network.config.counts:
         return _count_calibration(options, network, task)
+    if options.also:
+        raise ConfigError(f"{options.model} does not count.", "Leave out --also, which is for models that do.")
     found = ask(task, "asking")
     where = f"{len(task.names)} scenes of {options.benchmark} {options.split}"
     if options.choose == "val":
@@ -69,7 +73,7 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
 
 def _count_calibration(options: Options, network: Network, task: Task) -> tuple[Report, dict[str, Any]]:
     """The same for a model that counts: the threshold that counts best."""
-    from soundwhere.analysis.calibration import counting_results, counts
+    from soundwhere.analysis.calibration import counting_results, counts, joined
     from soundwhere.terminal.progress import Bar
 
     def ask(asked: Task, what: str) -> Sure:
@@ -79,11 +83,17 @@ def _count_calibration(options: Options, network: Network, task: Task) -> tuple[
     if options.choose == "halves":
         raise ConfigError(f"{options.model} counts: its threshold is chosen on val.", "Leave out --choose halves.")
     other = task if options.split == "val" else task_of(replace(options, split="val"))
-    words = [
-        f"{len(each.names)} scenes of {options.benchmark} {split}"
-        for each, split in ((other, "val"), (task, options.split))
-    ]
-    chosen = ask(other, "asking val")
-    threshold, report = counting_results(chosen, chosen if other is task else ask(task, "asking"), *words)
+    others = [name for name in options.also if name != options.benchmark]
+    further = {name: task_of(replace(options, benchmark=name, split="val")) for name in others}
+    own = ask(other, "asking val")
+    chosen = [own, *(ask(each, f"asking {name}") for name, each in further.items())]
+    chosen_on = ", ".join(
+        f"{len(each.names)} scenes of {name} val" for name, each in {options.benchmark: other, **further}.items()
+    )
+    reported_on = f"{len(task.names)} scenes of {options.benchmark} {options.split}"
+    threshold, report = counting_results(
+        joined(chosen), own if other is task else ask(task, "asking"), chosen_on, reported_on
+    )
     say(f"least_confidence = {threshold:.4f}")
-    return report, {**settings_of(options, task), "model": options.model, "choose": options.choose}
+    used = {"model": options.model, "choose": options.choose, "also": others}
+    return report, {**settings_of(options, task), **used}
