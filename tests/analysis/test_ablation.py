@@ -32,7 +32,7 @@ from soundwhere.evaluation.rows import Row
 from soundwhere.methods.files import load_model
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.metrics.pairs import PairScores
-from soundwhere.metrics.protocols import frame_wise
+from soundwhere.metrics.presets import PRESETS, score
 from soundwhere.training.checkpoint import read_progress
 from soundwhere.training.run import LATEST
 
@@ -147,7 +147,7 @@ def test_rows_are_scored_as_the_model_answers(network: SCAV) -> None:
 
     def expected(model: SCAV, row: Row) -> PairScores:
         maps = NetworkAnswerer("m", model, (1, 2), rows=[row]).answer(View.of(list(SCENES)))[row].maps
-        return frame_wise(torch.nn.functional.interpolate(maps, (SIDE, 2 * SIDE), mode="bilinear"), truth)
+        return score(torch.nn.functional.interpolate(maps, (SIDE, 2 * SIDE), mode="bilinear"), truth, PRESETS["scav"])
 
     def in_order(pairs: PairScores) -> PairScores:
         return pairs[torch.from_numpy(np.lexsort((pairs.source, pairs.scene)))]

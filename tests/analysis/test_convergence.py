@@ -21,7 +21,7 @@ from soundwhere.data.synthetic.scenes import WorldScenes
 from soundwhere.data.synthetic.world import World
 from soundwhere.errors import ConfigError, DataError
 from soundwhere.evaluation.network_answerer import NetworkAnswerer
-from soundwhere.metrics.protocols import frame_wise
+from soundwhere.metrics.presets import PRESETS, score
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def test_stage_one_hears_its_own_scene_or_the_one_half_the_list_away(network: SC
     truth = torch.from_numpy(np.stack([scene.masks for scene in scenes]))
     for name, heard in (("m", scenes), (f"m, {OTHER_SOUND}", swapped)):
         maps = torch.nn.functional.interpolate(alone.own(heard), (64, 128), mode="bilinear")
-        torch.testing.assert_close(found.pairs[name].iou, frame_wise(maps, truth).iou, atol=2e-3, rtol=0)
+        torch.testing.assert_close(found.pairs[name].iou, score(maps, truth, PRESETS["scav"]).iou, atol=2e-3, rtol=0)
     assert not torch.equal(found.pairs["m"].ap, found.pairs[f"m, {OTHER_SOUND}"].ap)
 
 

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from soundwhere.constants import IMAGENET_MEAN, IMAGENET_STD
 from soundwhere.media.audio import write_wav
 from soundwhere.methods.scav.config import NAMED
-from soundwhere.methods.scav.model import SCAV, localisation
+from soundwhere.methods.scav.model import SCAV
+from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from soundwhere.types import Localisation
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
@@ -55,7 +55,7 @@ class RedAndBlue(SCAV):
         swapped = (torch.arange(len(features)) + self.located) % 3 == 1
         self.located += len(features)
         similarity = torch.where(swapped[:, None, None, None], features.flip(1), features)
-        return localisation(similarity, torch.where(swapped[:, None, None], embeddings.flip(1), embeddings))
+        return Localisation.peaked(similarity, torch.where(swapped[:, None, None], embeddings.flip(1), embeddings))
 
 
 @pytest.fixture
