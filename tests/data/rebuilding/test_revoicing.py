@@ -163,6 +163,11 @@ def test_mistakes_leave_nothing(small_set: Path, fonts: dict[str, Path], tmp_pat
         revoice(small_set, [tmp_path / "nowhere.sf2"], out)
     with pytest.raises(ConfigError, match="lies in the set itself"):
         revoice(small_set, [fonts["high_tones"]], small_set / "inside")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(ConfigError, match="holds other things"):
+        revoice(small_set, [fonts["high_tones"]], tmp_path / "mine")
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
     with pytest.raises(DataError, match="does not exist"):
         revoice(tmp_path / "nowhere", [fonts["high_tones"]], out)
     clips = table(small_set, "clips")

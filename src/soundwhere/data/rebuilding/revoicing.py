@@ -86,15 +86,17 @@ def revoice(data: Path, fonts: Sequence[Path], out: Path, tick: Tick = lambda do
     Args:
         data: Folder of wide-duet, or of a set in its layout.
         fonts: Soundfonts, which take turns.
-        out: Folder of the copy; what is there is replaced once the new one is whole.
+        out: Folder of the copy; a set that is there is replaced once the new one is whole.
         tick: Told how many phrases are played, of how many.
 
     Raises:
-        ConfigError: A font is missing, or `out` lies in the set itself.
+        ConfigError: A font is missing, or `out` lies in the set itself or holds other things.
         DataError: The set or a font is damaged, or no class can be played.
     """
     if out.resolve() == data.resolve() or data.resolve() in out.resolve().parents:
         raise ConfigError(f"{out} lies in the set itself.", "Choose another place with --out.")
+    if out.is_dir() and any(out.iterdir()) and not (out / "clips.csv").is_file():
+        raise ConfigError(f"{out} holds other things than a set.", "Choose another place with --out.")
     tables = {name: read_table(data / f"{name}.csv", COLUMNS[name]) for name in ("audios", "clips")}
     scenes = {
         name: read_table(data / f"{name}.csv", COLUMNS[name]) for name in SCENES if (data / f"{name}.csv").is_file()
