@@ -93,12 +93,17 @@ class Soundfont:
     def __init__(self, path: Path) -> None:
         fonts = sorted(path.rglob("*.sf2")) if path.is_dir() else [path]
         if not fonts or not fonts[0].is_file():
-            raise ConfigError(f"{SOUNDFONT.option} {path}: there is no .sf2 file.", f"Get {SOUNDFONT.where}.")
+            raise ConfigError(
+                f"{SOUNDFONT.option} {path}: there is no .sf2 file.",
+                f"Give a General MIDI soundfont, such as {SOUNDFONT.where}.",
+            )
         self.font = fonts[0]
         with self.font.open("rb") as file:
             head = file.read(12)
         if head[:4] != b"RIFF" or head[8:12] != b"sfbk":
-            raise DataError(f"{self.font} is not a soundfont.", f"Get {SOUNDFONT.where}.")
+            raise DataError(
+                f"{self.font} is not a soundfont.", f"Give a General MIDI soundfont, such as {SOUNDFONT.where}."
+            )
         if self.font.stat().st_size < int.from_bytes(head[4:8], "little") + 8:
             raise DataError(f"{self.font} is cut short.", f"Download it again: {SOUNDFONT.where}.")
         program = shutil.which("fluidsynth")
@@ -145,7 +150,9 @@ class Soundfont:
                 start_s = float(number * _STRETCH_S)
                 waveform = read_audio(rendered, start_s, start_s + 5.0)
                 if not np.abs(waveform).max(initial=0.0) > 1e-4:
-                    raise _SilentError(f"{self.font} is silent where {kind} is played.", "Give FluidR3_GM.sf2.")
+                    raise _SilentError(
+                        f"{self.font} is silent where {kind} is played.", "Give another one, such as FluidR3_GM.sf2."
+                    )
                 yield np.pad(waveform, (0, max(0, SOUND_SAMPLES - len(waveform))))
 
     def _play(self, midi: Path, rendered: Path) -> None:
