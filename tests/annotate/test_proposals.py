@@ -88,8 +88,9 @@ def test_photos_are_spread_over_the_list_and_too_many_are_refused(photos: Path) 
 def test_the_command_prints_and_writes_the_figures(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "each.csv"
-    command = ["benchmark", "propose-score", "--data", str(photos), "--photos", "6", "--out", str(out)]
+    out, figures = tmp_path / "each.csv", tmp_path / "figures.json"
+    command = ["benchmark", "propose-score", "--data", str(photos), "--json", str(figures), "--photos", "6"]
+    command += ["--out", str(out)]
     assert run(command) == 0
     printed = capsys.readouterr().out
     assert "6 photos of val, one box each, by simple-1" in printed
@@ -98,6 +99,11 @@ def test_the_command_prints_and_writes_the_figures(
         each = list(csv.DictReader(file))
     assert len(each) == 6
     assert all(float(row["any"]) >= float(row["best"]) for row in each)
+    kept = json.loads(figures.read_text())
+    assert kept["command"] == "soundwhere benchmark propose-score --segmenter simple --split val --photos 6"
+    assert kept["rows"][0]["boxes"] == 6
+    mean = sum(float(row["best"]) for row in each) / 6
+    assert kept["rows"][0]["iou"]["best"]["value"] == pytest.approx(mean, abs=1e-4)
     assert run([*command[:-4], "--photos", "99"]) == 2
     assert run(["benchmark", "propose-score", "--data", str(tmp_path / "nowhere")]) == 2
 

@@ -183,7 +183,7 @@ def test_the_seam_says_how_many_duets_there_were_and_how_far_it_reaches(
     torch.save(read_model(model_path).visual.state_dict(), tmp_path / "eye.pth")
     command = ["bench", "seam", "--root", str(own_root), "--model", "scav-tiny"]
     command += ["--visual-weights", str(tmp_path / "eye.pth")]
-    assert run([*command, "--scenes", "64"]) == 0
+    assert run([*command, "--scenes", "64", "--json", str(tmp_path / "seam.json")]) == 0
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.startswith("scav-tiny, 3 duets of real-duet val")
     shares = [float(line.split()[-2]) for line in lines]
@@ -191,6 +191,10 @@ def test_the_seam_says_how_many_duets_there_were_and_how_far_it_reaches(
     assert len(shares) == 8
     assert shares[0] > 1
     assert shares[2:] == [0.0] * 6
+    kept = json.loads((tmp_path / "seam.json").read_text())
+    assert kept["command"] == "soundwhere bench seam --model scav-tiny --scenes 64"
+    assert [row["cells"] for row in kept["rows"]] == list(range(1, 9))
+    assert [round(100 * row["difference"], 1) for row in kept["rows"]] == shares
     assert run([*command, "--scenes", "2"]) == 0
     assert capsys.readouterr().out.startswith("scav-tiny, 2 duets of")
 

@@ -54,6 +54,8 @@ class Seam:
     """Model whose visual encoder is used."""
     scenes: int = 64
     """How many duets."""
+    json: Annotated[Path | None, named("FILE")] = None
+    """Write the figures there too, such as docs/figures/seam.json."""
 
 
 @dataclass(frozen=True)
@@ -362,6 +364,8 @@ def _seam(options: Seam) -> None:
     print(f"{options.model}, {len(duets)} duets of real-duet val: ||whole - joined|| / ||whole||")
     for column, share in enumerate(shares, 1):
         print(f"  {column} cells from the seam  {100 * share:5.1f} %")
+    rows = [{"cells": column, "difference": share} for column, share in enumerate(shares, 1)]
+    _keep(options.json, f"seam --model {options.model} --scenes {options.scenes}", {"rows": rows})
 
 
 def _keep(path: Path | None, command: str, figures: dict[str, Any]) -> None:
