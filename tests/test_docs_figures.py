@@ -17,6 +17,19 @@ FIGURES = ROOT / "docs" / "figures"
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "fill_docs.py"))
 PAGES = SCRIPT["pages"]()
 
+# Tables whose decimals and percents we did not measure, by page and heading
+TYPED = {
+    ("MODEL_CARD.md", "Model cards"): "sizes of files that ship, and licences",
+    ("analyses.md", "Ablation: what each part is worth"): "settings",
+    ("benchmarks.md", "Where the annotation files come from"): "licences",
+    ("benchmarks.md", "What is wrong in the published files, and what is done about it"): "what others published",
+    ("formats.md", "result.json"): "constants",
+    ("live.md", "Options"): "settings",
+    ("localise.md", "What may be given"): "constants",
+    ("scale.md", "What breaks first at 10^8 clips"): "arithmetic, not a measurement",
+    ("serve.md", "Options"): "settings",
+}
+
 
 @pytest.fixture
 def figures(tmp_path: Path) -> Path:
@@ -46,10 +59,49 @@ def test_every_table_of_the_plan_is_on_a_page() -> None:
         assert text.count(f"<!-- figures: {name} -->") == 1
 
 
+def typed_figures(page: Path) -> set[str]:
+    """Headings under which a table has cells with decimals or percents that no file fills in."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!-- (figures?|value): .*?<!-- end -->", "", text, flags=re.DOTALL)
+    heading, body, found = "", False, set()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        if not line.startswith("|"):
+            body = False
+        elif line.startswith("|---"):
+            body = True
+        elif body and re.search(r"\d\.\d|\d ?%", re.sub(r"`[^`]*`", "", line)):
+            found.add(heading)
+    return found
+
+
+def test_no_table_has_figures_that_were_typed_in() -> None:
+    """Let a command write them to docs/figures/, or say why they are no measurement of ours."""
+    assert {(page.name, heading) for page in PAGES for heading in typed_figures(page)} == set(TYPED)
+
+
+def test_typed_figures_are_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    table = "| a | b |\n|---|---:|\n| {} | {} |\n"
+    parts = {
+        "Decimals": table.format("x", "61.4 (59.0 to 63.5)"),
+        "Percents": table.format("x", "61 %"),
+        "Counts and `names`": table.format("`minmax-0.5`", "61"),
+        "Code": f"```\n# Decimals in code\n{table.format('x', 0.5)}```\n",
+        "Filled": f"<!-- figures: x -->\n{table.format('x', 0.5)}<!-- end -->\n",
+        "Filled cells": table.format("x", "<!-- value: file place .1f -->0.5<!-- end -->"),
+        "A head": "| CIoU@0.3 |\n|---|\n| yes |\n",
+    }
+    page.write_text("".join(f"## {heading}\n{part}\n" for heading, part in parts.items()))
+    assert typed_figures(page) == {"Decimals", "Percents"}
+
+
 def test_every_file_says_where_it_comes_from() -> None:
     for path in FIGURES.glob("*.json"):
         found = json.loads(path.read_text(encoding="utf-8"))
-        assert "command" in found or {"clips", "workers"} & set(found), f"{path.name} does not name its command"
+        named = "command" in {**found, **found.get("settings", {})}
+        assert named or {"clips", "workers"} & set(found), f"{path.name} does not name its command"
 
 
 def test_a_file_renews_its_cells_and_no_others(figures: Path) -> None:
@@ -75,6 +127,34 @@ def test_a_list_is_put_in_whole(figures: Path) -> None:
     page = (ROOT / "docs" / "localise.md").read_text(encoding="utf-8")
     filled = SCRIPT["fill"](page, SCRIPT["Figures"](figures))
     assert "|---:|---:|---:|---:|---:|\n| 2 | 87.5% | 50.0% | 25.0% | 12.5% |\n<!-- end -->" in filled
+
+
+def test_a_list_may_stand_anywhere_in_a_file(figures: Path) -> None:
+    check = {"claim": "|x| <= 1", "holds": False, "measured": "1.5"}
+    (figures / "theory.json").write_text(json.dumps({"checks": [check]}))
+    (figures / "train-parts.json").write_text(json.dumps({"scenes_per_s": {"decode": 6.78}}))
+    filled = {
+        name: SCRIPT["fill"]((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"), SCRIPT["Figures"](figures))
+        for name in ("analyses", "training")
+    }
+    assert "|---|---|---|\n| \\|x\\| <= 1 | does not hold | 1.5 |\n<!-- end -->" in filled["analyses"]
+    assert "|---|---:|\n| decode | 6.8 |\n<!-- end -->" in filled["training"]
+
+
+def test_figures_may_stand_further_inside(figures: Path) -> None:
+    interval = {"value": 0.25, "low": 0.2, "high": 0.3}
+    kinds = ("absent sound", "swapped sound", "silence")
+    found = {"miss": interval, "false_alarms": dict.fromkeys(kinds, interval), "auroc": dict.fromkeys(kinds, 0.75)}
+    (figures / "calibration-mobile.json").write_text(json.dumps({"calibration": found}))
+    boxes = {"mean_fill": 0.5, "bins": []}
+    (figures / "protocols.json").write_text(json.dumps({"presets": {}, "boxes": boxes}))
+    card, page = (
+        SCRIPT["fill"]((ROOT / name).read_text(encoding="utf-8"), SCRIPT["Figures"](figures))
+        for name in ("MODEL_CARD.md", "docs/analyses.md")
+    )
+    assert "| silence | 25.0 (20.0 to 30.0) | 75.0 |" in card
+    assert "calibration - miss -->25.0 (20.0 to 30.0)<!-- end --> %" in card
+    assert "boxes/mean_fill .1% -->50.0%<!-- end -->" in page
 
 
 def test_a_row_that_fits_twice_is_refused(figures: Path) -> None:
