@@ -84,7 +84,7 @@ class Figures:
             old = before[number] if number < len(before) and before[number][0] == label else []
             cells = [label]
             for place, (_, file, section, figure) in enumerate(plan["columns"], 1):
-                known = self.find(file, section, *(own or [figure]), row)
+                known = self.find(file, section, own[0] if own else figure, row)
                 cells.append(known or (old[place] if place < len(old) else "-"))
             lines.append(_row(cells))
         return "\n".join(lines)
