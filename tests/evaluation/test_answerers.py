@@ -280,10 +280,10 @@ def test_a_method_of_a_few_lines_is_asked_under_every_control(documented: Callab
     found = evaluate(DUETS, list("abcdef"), [asked], PRESETS["scav"], (1, 2), batch=4).scores
     assert [str(row) for row in found] == [
         *("toy", "toy, audio-shuffled", "toy, silence", "toy, picture-shuffled", "toy, feature norm"),
-        *("toy, absent sound", "toy, one sound alone", "toy, sound of nothing seen"),
+        *("toy, absent sound", "toy, one sound alone", "toy, one frame alone", "toy, sound of nothing seen"),
     ]
     assert [scores.kind for scores in found.values()] == [
-        *("method", "deaf", "deaf", "blind", "image-only", "negative", "negative", "negative"),
+        *("method", "deaf", "deaf", "blind", "image-only", "negative", "negative", "negative", "negative"),
     ]
     assert all(len(scores.pairs) == 12 for scores in found.values() if scores.kind != "negative")
     assert watched(network) == ()

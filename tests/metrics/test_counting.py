@@ -49,6 +49,16 @@ def test_equals_counting_scene_by_scene(seed, threshold):
     assert found["absent_at_misses"].value == pytest.approx(sum(alarms) / len(alarms))
 
 
+def test_a_lone_frame_with_a_second_source_is_noticed_where_it_was_looked_at():
+    sure = everything([[0.9, 0.8]] * 6, [[0.9, 0.1]] * 6, [[0.2, 0.1]] * 6, [[0.0, 0.0]] * 6)
+    assert "lone" not in count_right(sure, KINDS, 0.5, draws=2)
+    sure["lone"] = np.array([[0.9, 0.7]] * 3 + [[0.9, 0.2]] * 3)
+    found = count_right(sure, KINDS, 0.5, draws=20)
+    assert found["lone"].value == 0.5
+    assert found["second"].value == 0
+    assert found["lone"].low < 0.5 < found["lone"].high
+
+
 def test_nobody_was_asked():
     nothing = np.full((6, 2), np.nan)
     assert count_right(everything(nothing, nothing, nothing, nothing), KINDS, 0.5) == {}

@@ -44,6 +44,7 @@ _COUNT_WORDS: Final = {
     "nothing": "absent sounds and noise: nothing is counted",
     "balanced": "all three alike: the count is right",
     "second": "either sound alone: a second source is shown",
+    "lone": "either sound and its frame alone: a second source is shown",
     "absent": "absent sound: something lights",
     "absent_at_misses": f"absent sound: something lights where {100 * MISSES:.0f} % of sources are missed",
     "white": "white noise: something lights",

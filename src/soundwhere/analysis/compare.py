@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from soundwhere.analysis.contenders import OWN, REFERENCE, TOLD_MORE
+from soundwhere.analysis.contenders import OWN, REFERENCE, STAND_IN, TOLD_MORE
 from soundwhere.analysis.match import FRAMES
 from soundwhere.analysis.report import Report, rows_with_intervals
 from soundwhere.data.benchmarks.boxed import is_boxed
@@ -138,13 +138,14 @@ def scores_table(entrants: Sequence[Entrant], match: Match) -> Table:
 
 def references(entrants: Sequence[Entrant]) -> dict[Row, Row]:
     """For each row the reference it is compared with: the one with its seed, else the first."""
-    known = [each for each in entrants if each.name == REFERENCE]
+    name = REFERENCE if any(each.name == REFERENCE for each in entrants) else STAND_IN
+    known = [each for each in entrants if each.name == name]
 
     def own(entrant: Entrant) -> Entrant:
         seed = entrant.facts.seed
         return next((each for each in known if seed is not None and each.facts.seed == seed), known[0])
 
-    return {each.row: own(each).row for each in entrants if each.name != REFERENCE} if known else {}
+    return {each.row: own(each).row for each in entrants if each.name != name} if known else {}
 
 
 def differences_table(entrants: Sequence[Entrant], match: Match) -> Table:

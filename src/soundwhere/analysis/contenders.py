@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 REFERENCE: Final = "scav"
 """The row that the others are compared with; it stands last, as in the paper's tables."""
+STAND_IN: Final = "scav-wide"
+"""The row that they are compared with where the reference has none."""
 OWN: Final = "self-supervised"
 """What rows are that were told nothing but clips."""
 TOLD_MORE: Final = frozenset({"with labels", "with captions"})

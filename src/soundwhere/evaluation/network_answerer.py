@@ -18,7 +18,7 @@ from soundwhere.evaluation.rows import FEATURE_NORM, KINDS, Control, Kind, Row
 from soundwhere.media.image import normalise, resize
 from soundwhere.methods.method import Given, Network
 from soundwhere.metrics.baselines import feature_norm
-from soundwhere.metrics.frames import Grid, cut
+from soundwhere.metrics.frames import Grid, cut, frame_of_source
 from soundwhere.models.recollection import remembering
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from soundwhere.types import Scene, Waveform
 
 GENERIC: Final[tuple[Control, ...]] = ("own", "shuffled", "silent", "blind")
-NEGATIVE: Final[tuple[Control, ...]] = ("absent", "alone", "nothing")
+NEGATIVE: Final[tuple[Control, ...]] = ("absent", "alone", "lone", "nothing")
 
 
 class NetworkAnswerer:
@@ -112,7 +112,10 @@ class NetworkAnswerer:
         for control in () if self._single else self._offered.values():
             offered = Row(self.label, answer=control.name)
             rows += [offered] if control.kind == "solo" else [offered, offered.under("shuffled")]
-        return [*rows, *(own.under(control) for control in NEGATIVE)] if negatives else rows
+        if not negatives:
+            return rows
+        framed = self._grid != (1, 1) and not self._single
+        return [*rows, *(own.under(control) for control in NEGATIVE if control != "lone" or framed)]
 
     @torch.inference_mode()
     def _sees_features(self) -> bool:
@@ -134,6 +137,8 @@ class NetworkAnswerer:
             return Answer(feature_norm(cells, *view.size, self._grid, self._maps).float().cpu())
         numbers = view.partners if row.control == "blind" else view.numbers
         seen = self._see(view, numbers, self._single)
+        if row.control == "lone":
+            return self._look_at_one(view)
         if not row.answer:
             return self._localise(view, seen, numbers, row.control)
         offered = self._offered.get(row.answer)
@@ -164,6 +169,15 @@ class NetworkAnswerer:
             maps = maps.reshape(-1, frames, *maps.shape[1:]).movedim(1, 2)
             confidence = confidence.reshape(len(view.numbers), -1)
         return Answer(maps, confidence)
+
+    def _look_at_one(self, view: View) -> Answer:
+        """The frame of the sound that is heard alone, and no other."""
+        held = frame_of_source(view.truth, self._grid)
+        frames = [int(each[number % len(each)]) for number, each in zip(view.numbers, held, strict=True)]
+        seen = self._see(view, view.numbers, single=True)[range(len(frames)), frames]
+        number = 1 if "number" in self.network.needs else None
+        found = self.network.localise(seen, self._hear(view, "lone"), number, self._given(view, "lone", 1))
+        return Answer(found.similarity.float().cpu(), found.confidence.float().cpu())
 
     def _see(self, view: View, numbers: Sequence[int], single: bool) -> Tensor:
         """What is seen in pictures brought to the network's scale; of every single frame, shape (B, F, ...)."""
@@ -202,8 +216,8 @@ class NetworkAnswerer:
             silence = self._silence[samples]
             return silence.expand(len(view.numbers), *silence.shape[1:])
 
-        if control in ("alone", "nothing"):
-            hear = self._hear_alone if control == "alone" else self._hear_nothing
+        if control in ("alone", "lone", "nothing"):
+            hear = self._hear_nothing if control == "nothing" else self._hear_alone
             return torch.stack([hear(view, place) for place in range(len(view.numbers))])
         return self._hear_mixtures(view, _heard(view, control))
 

@@ -106,7 +106,7 @@ class View:
 
     def can_hear(self, control: Control) -> list[bool]:
         """Whether there is a sound for each scene under a control."""
-        if control == "alone":
+        if control in ("alone", "lone"):
             return [heard_apart(scene) for scene in self.scenes]
         found = [other is not None for other in self.absent]
         if control == "nothing":

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-Control = Literal["own", "shuffled", "silent", "blind", "absent", "alone", "nothing"]
+Control = Literal["own", "shuffled", "silent", "blind", "absent", "alone", "lone", "nothing"]
 """What a method hears and sees: the scene as it is; with the sound of the scene half the list away; in digital silence;
 with that scene's picture; with the sound of a scene that shares no class with the picture; with one of its own sounds
-alone; with noise, or one sound of a scene that shares no class with the picture."""
+alone; with that sound and its frame alone in sight; with noise, or one sound of a scene that shares no class with the
+picture."""
 
 Kind = Literal["method", "training-free", "deaf", "blind", "image-only", "input-free", "negative", "solo"]
 """A method as it is meant to be used, a rival made of a part of it, or which kind of control. `negative` is only asked
@@ -25,6 +26,7 @@ _WORDS: Final[dict[Control, str]] = {
     "blind": "picture-shuffled",
     "absent": "absent sound",
     "alone": "one sound alone",
+    "lone": "one frame alone",
     "nothing": "sound of nothing seen",
 }
 KINDS: Final[dict[Control, Kind]] = {
@@ -34,6 +36,7 @@ KINDS: Final[dict[Control, Kind]] = {
     "blind": "blind",
     "absent": "negative",
     "alone": "negative",
+    "lone": "negative",
     "nothing": "negative",
 }
 """What a method is under each control."""

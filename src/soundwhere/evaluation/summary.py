@@ -132,10 +132,10 @@ def summarise_evaluation(
 
 def _counting(scores: Mapping[Row, RowScores], row: Row, threshold: float, draws: int) -> Figures:
     """How well a method counts; nothing if it was not asked, or does not say how sure it is."""
-    heard = {control: scores.get(row.under(control)) for control in ("own", "alone", "nothing", "silent")}
-    if any(each is None or not each.sure.size for each in heard.values()):
+    heard = {control: scores.get(row.under(control)) for control in ("own", "alone", "lone", "nothing", "silent")}
+    sure = {control: each.sure for control, each in heard.items() if each is not None and each.sure.size}
+    if heard.keys() - sure.keys() - {"lone"}:  # not every picture has frames to look at alone
         return {}
-    sure = {control: each.sure for control, each in heard.items() if each is not None}
     return count_right(sure, nothing_heard(sure), threshold, draws)
 
 

@@ -131,6 +131,7 @@ def _counting(summary: Summary, kinds: Mapping[Any, str]) -> list[Table]:
     right = {"balanced": "balanced", "nothing": "nothing sounds", "one": "one sounds", "two": "two sound"}
     lit = {
         "second": "one alone gets a second",
+        "lone": "... its frame alone in sight",
         "absent": "absent sound",
         "absent_at_misses": f"absent sound at {100 * MISSES:.0f} % misses",
         "white": "white noise",

@@ -28,7 +28,8 @@ def count_right(
 
     Args:
         sure: How sure a method is of each of its K maps of N scenes, shape (N, K) each, NaN where it was not asked:
-            with the scene's `own` sounds, with one of them `alone`, with that of `nothing` seen, and in `silent` ones.
+            with the scene's `own` sounds, with one of them `alone`, with that of `nothing` seen, and in `silent` ones;
+            perhaps with one of them and its frame alone in sight (`lone`).
         nothing: What each scene heard of nothing it shows: `absent`, `white` or `pink`.
         threshold: From which a source counts as sounding.
         draws: Bootstrap samples of the scenes.
@@ -36,9 +37,9 @@ def count_right(
 
     Returns:
         `two`, `one` and `nothing`: how often the count is right; `balanced`: their mean; `second`: how often one sound
-        alone gets a second source; `absent`, `white`, `pink`, `silent`: how often something lights; `absent_at_misses`:
-        the same for absent sounds at the threshold that misses 15 % of the sources of `own`. With 95 % intervals by
-        bootstrap over scenes; empty if no scene was asked about everything.
+        alone gets a second source, and `lone`, if nothing else is seen; `absent`, `white`, `pink`, `silent`: how often
+        something lights; `absent_at_misses`: the same for absent sounds at the threshold that misses 15 % of the
+        sources of `own`. With 95 % intervals by bootstrap over scenes; empty if no scene was asked about everything.
     """
     asked, kinds = _asked(sure, nothing)
     if not len(kinds):
@@ -88,6 +89,7 @@ def _rates(sure: Mapping[str, Values], kinds: NDArray[np.str_], threshold: float
         **right,
         "balanced": float(np.mean(list(right.values()))),
         "second": float((counts["alone"] > 1).mean()),
+        "lone": float((counts["lone"] > 1).mean()) if "lone" in counts else float("nan"),
         **{kind: _mean(counts["nothing"][kinds == kind] > 0) for kind in ("absent", "white", "pink")},
         "silent": float((counts["silent"] > 0).mean()),
         "absent_at_misses": _mean((sure["nothing"][absent] >= strict).any(1)),

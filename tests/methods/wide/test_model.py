@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
 from torch.nn import functional as F
 
 from soundwhere.config import Config, DataConfig, TrainConfig
@@ -18,7 +21,7 @@ from soundwhere.methods.wide.config import WideConfig
 from soundwhere.methods.wide.hearing import cross_scores, heard_map, soft_maximum
 from soundwhere.methods.wide.model import WideSCAV
 from soundwhere.methods.wide.shape import SHAPE, ShapeHead, colours
-from soundwhere.methods.wide.stages import Counting, Hearing, mix, strongest
+from soundwhere.methods.wide.stages import Counting, Hearing, mix, put_together, strongest
 from soundwhere.models.encoders.levels import MobileNetV2Levels, unpack
 from soundwhere.models.encoders.mobilenet import MobileNetV2
 from soundwhere.training.run import train
@@ -148,11 +151,8 @@ def test_stage_two_trains_its_own_parts_and_leaves_stage_one() -> None:
     torch.manual_seed(0)
     model = WideSCAV(SMALL)
     objective = Counting(model)
-    with torch.no_grad():
-        seen = model.see(noise(3, 3, 64, 128))
-    solos = 0.1 * noise(3, 2, 66_150)
     common = model.ear.common.clone()
-    values = objective(Batch(solos.sum(1), features=seen, solos=solos))
+    values = objective(clips(model))
     values["loss"].backward()
     reached = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
     assert reached == {"count"}
@@ -160,14 +160,38 @@ def test_stage_two_trains_its_own_parts_and_leaves_stage_one() -> None:
     assert torch.equal(model.ear.common, common)
 
 
-def test_stage_two_hears_a_scene_with_both_sounds_either_of_them_and_noise() -> None:
-    objective = Counting(WideSCAV(SMALL)).eval()
-    solos = noise(4, 2, 500)
-    both, first, second, nothing = objective._sounds(solos, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(both, solos.sum(1))
-    assert torch.equal(torch.stack([first, second], dim=1), solos)
-    assert nothing.shape == first.shape
-    assert nothing.abs().mean(1).min() > 0
+@given(st.integers(1, 40))
+def test_every_clip_is_in_one_picture_and_some_stand_alone(count: int) -> None:
+    pictures = put_together(count)
+    assert [clip for frames in pictures for clip in frames] == list(range(count))
+    assert len(pictures[0]) == 1
+    assert max(map(len, pictures)) <= 3
+
+
+def test_stage_two_hears_a_lone_frame_as_one_source_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which picture hears what, and how many sound in it: two only where two frames are shown."""
+    model = WideSCAV(SMALL)
+    objective = Counting(model).eval()
+    batch = clips(model, 6)  # a lone frame, two, three
+    asked: list[tuple[int, float]] = []
+    monkeypatch.setattr(model, "hear", lambda sounds: sounds.std(1)[:, None, None].expand(-1, 1, 1280))
+
+    def evidence(shown: Tensor, found: object, heard: Tensor) -> Tensor:
+        asked.append((shown.shape[-1] // 2, float(heard[0, 0, 0])))
+        return torch.zeros(1, 33)
+
+    truths: list[Tensor] = []
+    monkeypatch.setattr(model, "evidence", evidence)
+    monkeypatch.setattr(F, "cross_entropy", lambda odds, truth, reduction: truths.append(truth) or odds.sum(1))
+    objective(batch)
+    assert [frames for frames, _ in asked] == [1, 2, 3] * 5
+    assert truths[0].reshape(5, 3).T.tolist() == [[1, 1, 0, 0, 0], [2, 1, 1, 0, 0], [2, 1, 1, 0, 0]]
+    assert batch.solos is not None
+    level = batch.solos[:, 0].std(1)
+    heard = torch.tensor([each for _, each in asked]).reshape(5, 3)
+    torch.testing.assert_close(heard[1], level[[0, 1, 3]])  # the first of each
+    torch.testing.assert_close(heard[2], level[[3, 2, 4]])  # the second; beside a lone frame, another picture's
+    torch.testing.assert_close(heard[3], level[[1, 3, 0]])  # another picture's
 
 
 @torch.no_grad()

@@ -59,8 +59,8 @@ class WideConfig(MethodConfig):
     """Optimiser steps of stage 2."""
     batch_size: int = 80
     """Clips per step of stage 1, over all processes."""
-    batch_size_two: int = 32
-    """Scenes per step of stage 2, over all processes; each is heard in five ways."""
+    batch_size_two: int = 64
+    """Clips per step of stage 2, over all processes; the pictures made of them are heard in five ways each."""
     learning_rate: float = 3e-4
     """Highest learning rate of the audio encoder."""
     head_rate: float = 6.0

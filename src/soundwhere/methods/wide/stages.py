@@ -37,8 +37,12 @@ _SHARES: Final = (0.05, 0.35, 0.4, 0.2)  # of mixtures of stage 1 that hold no, 
 _GAIN_DB: Final = (-8.0, 4.0)  # of a whole mixture
 _NOISE_DB: Final = (-30.0, 6.0)  # of what is heard where nothing sounds, against a sound
 _SHAPES: Final = 320  # frames that the head of shapes is fitted to: 280 made it as good as its teacher
-_COUNTS: Final = (2, 1, 1, 0, 0)  # how many things sound in each way that stage 2 hears a scene
-_WEIGHTS: Final = (0.6, 0.1, 0.1, 0.12, 0.08)  # of these; two counts most: a quiet second sound is easily missed
+_FRAMES: Final = (1, 2, 3, 2)  # of the pictures that stage 2 puts together, in turn
+_THINNED: Final = 3  # which of them show every other column of their frames: two things in as little space as one
+_LONE: Final = ((1, 1, 0, 0, 0), (0.15, 0.45, 0.2, 0.12, 0.08))
+"""How many things sound in each way that stage 2 hears a lone frame, and how much that way counts."""
+_SEVERAL: Final = ((2, 1, 1, 0, 0), (0.6, 0.1, 0.1, 0.12, 0.08))
+"""The same of several frames; two count most: a quiet second sound is easily missed."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,9 @@ class WideStage:
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """Single clips, which stage 1 mixes itself; then scenes of several frames."""
-        if self.name == "two":
-            return (Phase(self.config.steps_two, Needs(sounds=SOURCES, separate=True)),)
-        return (Phase(self.config.steps_one, Needs(sounds=1, separate=True)),)
+        """Single clips, which both stages put together themselves."""
+        steps = self.config.steps_one if self.name == "one" else self.config.steps_two
+        return (Phase(steps, Needs(sounds=1, separate=True)),)
 
     def objective(self, network: WideSCAV) -> nn.Module:
         """What is minimised."""
@@ -148,7 +151,9 @@ class Hearing(nn.Module):
 class Counting(nn.Module):
     """Stage 2: how many of the things that are seen sound: none, one or two? What stage 1 hears stays as it is.
 
-    Every scene is heard in five ways: both of its sounds, either of them, one of another scene's, and noise.
+    The clips of a batch are put together here. Some frames stand alone, as most pictures show one thing that sounds:
+    what differs within a frame is no second source. Every picture is heard in five ways: with the sounds of two frames
+    (for a lone one, with that of another picture), either of them, the sound of another picture, and noise.
     """
 
     def __init__(self, network: WideSCAV) -> None:
@@ -166,31 +171,62 @@ class Counting(nn.Module):
         return self
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of a batch of scenes, and what is shown."""
+        """The loss of a batch of single clips, and what is shown."""
         assert batch.solos is not None
         network = self.network
         generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
+        sounds = batch.solos[:, 0]
+        if self.training and network.config.augment:
+            sounds = augment(sounds, Augmentation(), generator)
+        pictures = put_together(len(sounds))
+        first = torch.tensor([frames[0] for frames in pictures])
+        second = torch.tensor([frames[1] if len(frames) > 1 else -1 for frames in pictures])
+        second = torch.where(second < 0, first.roll(1), second)
         with torch.no_grad():
             features = network.visual_features(network.seen(batch))
-            both, first, second, noise = map(network.hear, self._sounds(batch.solos, generator))
-            ways = (both, first, second, first.roll(1, 0), noise)
-            seen = [network.evidence(features, explain(features, heard, SOURCES), heard) for heard in ways]
-        odds: Tensor = network.count(torch.cat(seen))
-        truth = torch.tensor(_COUNTS, device=odds.device).repeat_interleave(len(batch))
-        weights = torch.tensor(_WEIGHTS, device=odds.device).repeat_interleave(len(batch))
+            alone = network.hear(sounds)
+            both = network.hear(sounds[first] + sounds[second])
+            noise = network.hear(self._noise(len(pictures), sounds, generator))
+            ways = (both, alone[first], alone[second], alone[first.roll(-1)], noise)
+            found = [self._evidence(features, pictures, heard) for heard in ways]
+        odds: Tensor = network.count(torch.cat(found))
+        tables = [_SEVERAL if len(frames) > 1 else _LONE for frames in pictures]
+        truth = torch.tensor([counts for counts, _ in tables], device=odds.device).T.flatten()
+        weights = torch.tensor([shares for _, shares in tables], device=odds.device).T.flatten()
         return {
-            "loss": (weights * F.cross_entropy(odds, truth, reduction="none")).sum() / len(batch),
-            "right": (weights * (odds.detach().argmax(1) == truth)).sum() / len(batch),
+            "loss": (weights * F.cross_entropy(odds, truth, reduction="none")).sum() / len(pictures),
+            "right": (weights * (odds.detach().argmax(1) == truth)).sum() / len(pictures),
         }
 
-    def _sounds(self, solos: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Of the two sounds (B, 2, N) of each scene both, the first and the second, and noise, shape (B, N) each."""
-        scenes, sources, samples = solos.shape
-        if self.training and self.network.config.augment:
-            solos = augment(solos.flatten(0, 1), Augmentation(), generator).reshape(-1, sources, samples)
-        noise = coloured_noise(samples, 2 * torch.rand(scenes, 1, generator=generator), generator)
-        noise = MIXING_RMS * noise * _gains(scenes, _NOISE_DB, generator)
-        return solos.sum(1), solos[:, 0], solos[:, 1], noise.to(solos.device)
+    def _evidence(self, features: Tensor, pictures: list[list[int]], heard: Tensor) -> Tensor:
+        """Evidence of pictures put together of frames (B, C, h, w), in what each of them hears."""
+        network = self.network
+        found = []
+        for number, frames in enumerate(pictures):
+            step = 2 if number % len(_FRAMES) == _THINNED else 1
+            shown = torch.cat(tuple(features[frames][..., ::step]), dim=-1)[None]
+            here = heard[number : number + 1]
+            found.append(network.evidence(shown, explain(shown, here, SOURCES), here))
+        return torch.cat(found)
+
+    def _noise(self, pictures: int, sounds: Tensor, generator: torch.Generator) -> Tensor:
+        noise = coloured_noise(sounds.shape[1], 2 * torch.rand(pictures, 1, generator=generator), generator)
+        return (MIXING_RMS * noise * _gains(pictures, _NOISE_DB, generator)).to(sounds.device)
+
+
+def put_together(clips: int) -> list[list[int]]:
+    """The clips of each picture of stage 2: alone, two, three and two, and over again.
+
+    >>> put_together(7)
+    [[0], [1, 2], [3, 4, 5], [6]]
+    """
+    pictures: list[list[int]] = []
+    taken = 0
+    while taken < clips:
+        frames = _FRAMES[len(pictures) % len(_FRAMES)]
+        pictures.append(list(range(taken, min(taken + frames, clips))))
+        taken += frames
+    return pictures
 
 
 def mix(sounds: Tensor, counts: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
