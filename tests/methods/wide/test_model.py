@@ -30,7 +30,7 @@ from soundwhere.types import Batch
 if TYPE_CHECKING:
     from pathlib import Path
 
-SMALL = WideConfig(visual_weights="none", audio_weights="none", others=3)
+SMALL = WideConfig(visual_weights="none", audio_weights="none", others=3, apart=True)
 
 
 @pytest.fixture(scope="module")
@@ -155,48 +155,68 @@ def test_stage_two_trains_its_own_parts_and_leaves_stage_one() -> None:
     values = objective(clips(model))
     values["loss"].backward()
     reached = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
-    assert reached == {"count"}
+    assert reached == {"count", "apart"}
     assert not model.ear.training
     assert torch.equal(model.ear.common, common)
 
 
 @given(st.integers(1, 40))
-def test_every_clip_is_in_one_picture_and_some_stand_alone(count: int) -> None:
+def test_every_clip_is_in_one_picture(count: int) -> None:
     pictures = put_together(count)
     assert [clip for frames in pictures for clip in frames] == list(range(count))
-    assert len(pictures[0]) == 1
-    assert max(map(len, pictures)) <= 3
+    assert max(map(len, pictures)) <= 4
 
 
-def test_stage_two_hears_a_lone_frame_as_one_source_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which picture hears what, and how many sound in it: two only where two frames are shown."""
+def test_stage_two_learns_from_lone_frames_what_is_no_second_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which picture hears what, how many sound in it, and whether its two things are apart."""
     model = WideSCAV(SMALL)
     objective = Counting(model).eval()
-    batch = clips(model, 6)  # a lone frame, two, three
+    batch = clips(model, 7)  # two frames, a lone one, four
     asked: list[tuple[int, float]] = []
     monkeypatch.setattr(model, "hear", lambda sounds: sounds.std(1)[:, None, None].expand(-1, 1, 1280))
 
     def evidence(shown: Tensor, found: object, heard: Tensor) -> Tensor:
         asked.append((shown.shape[-1] // 2, float(heard[0, 0, 0])))
-        return torch.zeros(1, 33)
+        return torch.full((1, 33), shown.shape[-1] / 2)
 
     truths: list[Tensor] = []
+
+    def note(odds: Tensor, truth: Tensor, **_: str) -> Tensor:
+        truths.append(truth)
+        return odds.sum(-1)
+
     monkeypatch.setattr(model, "evidence", evidence)
-    monkeypatch.setattr(F, "cross_entropy", lambda odds, truth, reduction: truths.append(truth) or odds.sum(1))
+    monkeypatch.setattr(F, "cross_entropy", note)
+    monkeypatch.setattr(F, "binary_cross_entropy_with_logits", note)
     objective(batch)
-    assert [frames for frames, _ in asked] == [1, 2, 3] * 5
-    assert truths[0].reshape(5, 3).T.tolist() == [[1, 1, 0, 0, 0], [2, 1, 1, 0, 0], [2, 1, 1, 0, 0]]
+    assert [frames for frames, _ in asked] == [2, 1, 4] * 5
+    assert truths[0].reshape(5, 2).T.tolist() == [[2, 1, 1, 0, 0]] * 2  # the lone frame is not counted
+    assert truths[1].tolist() == [1, 1, 0, 0]
     assert batch.solos is not None
     level = batch.solos[:, 0].std(1)
     heard = torch.tensor([each for _, each in asked]).reshape(5, 3)
-    torch.testing.assert_close(heard[1], level[[0, 1, 3]])  # the first of each
-    torch.testing.assert_close(heard[2], level[[3, 2, 4]])  # the second; beside a lone frame, another picture's
-    torch.testing.assert_close(heard[3], level[[1, 3, 0]])  # another picture's
+    torch.testing.assert_close(heard[1], level[[0, 2, 3]])  # the first of each
+    torch.testing.assert_close(heard[2], level[[1, 0, 6]])  # the last; beside a lone frame, another picture's
+    torch.testing.assert_close(heard[3], level[[2, 3, 0]])  # another picture's
+
+
+@torch.no_grad()
+def test_what_is_not_apart_is_no_second_source() -> None:
+    model = WideSCAV(SMALL).eval()
+    seen, heard = model.see(noise(1, 3, 64, 96)), model.hear(0.1 * noise(1, 66_150))
+    undecided = model.localise(seen, heard).confidence
+    torch.testing.assert_close(undecided, torch.tensor([[2 / 3, 1 / 3]]))
+    model.apart[1].bias.fill_(5.0)
+    torch.testing.assert_close(model.localise(seen, heard).confidence, undecided)  # never more than was counted
+    model.apart[1].bias.fill_(-5.0)
+    first, second = model.localise(seen, heard).confidence[0]
+    assert first == undecided[0, 0]
+    assert second < 0.01
 
 
 @torch.no_grad()
 def test_a_file_of_before_counts_as_it_did_and_may_be_trained_on(model: WideSCAV, tmp_path: Path) -> None:
-    before = WideSCAV(replace(SMALL, others=0)).eval()
+    before = WideSCAV(replace(SMALL, others=0, apart=False)).eval()
     before.count[1].bias.copy_(torch.tensor([0.0, 1.0, 2.0]))
     before.count[0].num_batches_tracked.fill_(150)
     write_model(tmp_path / "before.safetensors", before)
@@ -209,7 +229,7 @@ def test_a_file_of_before_counts_as_it_did_and_may_be_trained_on(model: WideSCAV
     assert torch.equal(fresh.ear.head.weight, again.ear.head.weight)
     assert not fresh.count[1].bias.any()
     assert fresh.count[0].num_batches_tracked == 0
-    same = WideSCAV(replace(SMALL, others=0))
+    same = WideSCAV(replace(SMALL, others=0, apart=False))
     same.start_from(again)
     assert torch.equal(same.count[1].bias, again.count[1].bias)
 

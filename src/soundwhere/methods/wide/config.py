@@ -10,7 +10,7 @@ from soundwhere.config import MethodConfig, require, require_least, require_posi
 
 @dataclass(frozen=True)
 class WideConfig(MethodConfig):
-    """The defaults are `scav-wide`, but for `others`: files of before have none."""
+    """The defaults are `scav-wide`, but for `others` and `apart`: files of before have none."""
 
     family: Literal["scav-wide"] = "scav-wide"
     name: str = "scav-wide"
@@ -33,6 +33,8 @@ class WideConfig(MethodConfig):
     """Look for two things that explain the sound together; without, stage 1's one map is the answer."""
     others: int = 0
     """Things of training photos that a sound is compared with when it is counted what sounds in a picture."""
+    apart: bool = False
+    """Count a second source only as far as it is a thing apart from the first, which lone frames taught."""
     sharp: bool = True
     """Let maps follow the edges of the picture (a guided filter)."""
 
@@ -113,5 +115,5 @@ class WideConfig(MethodConfig):
         return replace(self, **shares)
 
 
-NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256)}
+NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256, apart=True)}
 """The named models."""

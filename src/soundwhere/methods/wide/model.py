@@ -74,10 +74,9 @@ class WideSCAV(Network):
             if config.others:
                 self.register_buffer("others", torch.zeros(config.others, _VISUAL))
                 values += ELSEWHERE
-            number = nn.Linear(values, SOURCES + 1)
-            nn.init.zeros_(number.weight)
-            nn.init.zeros_(number.bias)
-            self.count = nn.Sequential(nn.BatchNorm1d(values, affine=False, momentum=None), number)
+            self.count = _judge(values, SOURCES + 1)
+            if config.apart:
+                self.apart = _judge(values, 1)
 
     # What trains, and from what
 
@@ -164,7 +163,10 @@ class WideSCAV(Network):
 
     def sure(self, features: Tensor, found: Explanation, heard: Tensor) -> Tensor:
         """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""
-        nothing, _, two = self.count(self.evidence(features, found, heard)).softmax(1).unbind(1)
+        values = self.evidence(features, found, heard)
+        nothing, _, two = self.count(values).softmax(1).unbind(1)
+        if self.config.apart:  # what is apart rather than not is left as it is
+            two = two * (2 * self.apart(values)[:, 0].sigmoid()).clamp_max(1)
         return torch.stack([1 - nothing, two], dim=1)
 
     def presence(self, similarity: Tensor) -> Tensor:
@@ -213,6 +215,14 @@ class WideSCAV(Network):
     def views(self, seen: Tensor, heard: Tensor) -> dict[str, Tensor]:
         """Stage 1's map, to be watched while training."""
         return {"stage 1": self.stage_one_map(seen, heard)[:, None]}
+
+
+def _judge(values: int, verdicts: int) -> nn.Sequential:
+    """A linear head on evidence of any scale, which favours nothing before it is trained."""
+    linear = nn.Linear(values, verdicts)
+    nn.init.zeros_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return nn.Sequential(nn.BatchNorm1d(values, affine=False, momentum=None), linear)
 
 
 def _voices(found: Explanation, heard: Tensor) -> Tensor:

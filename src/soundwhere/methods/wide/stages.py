@@ -37,12 +37,10 @@ _SHARES: Final = (0.05, 0.35, 0.4, 0.2)  # of mixtures of stage 1 that hold no, 
 _GAIN_DB: Final = (-8.0, 4.0)  # of a whole mixture
 _NOISE_DB: Final = (-30.0, 6.0)  # of what is heard where nothing sounds, against a sound
 _SHAPES: Final = 320  # frames that the head of shapes is fitted to: 280 made it as good as its teacher
-_FRAMES: Final = (1, 2, 3, 2)  # of the pictures that stage 2 puts together, in turn
-_THINNED: Final = 3  # which of them show every other column of their frames: two things in as little space as one
-_LONE: Final = ((1, 1, 0, 0, 0), (0.15, 0.45, 0.2, 0.12, 0.08))
-"""How many things sound in each way that stage 2 hears a lone frame, and how much that way counts."""
-_SEVERAL: Final = ((2, 1, 1, 0, 0), (0.6, 0.1, 0.1, 0.12, 0.08))
-"""The same of several frames; two count most: a quiet second sound is easily missed."""
+_FRAMES: Final = (2, 1, 4, 1, 3, 2)  # of the pictures that stage 2 puts together, in turn
+_THINNED: Final = 5  # which of them show every other column of their frames: two things in as little space as one
+_COUNTS: Final = (2, 1, 1, 0, 0)  # how many things sound in each way that stage 2 hears several frames
+_WEIGHTS: Final = (0.6, 0.1, 0.1, 0.12, 0.08)  # of these; two counts most: a quiet second sound is easily missed
 
 
 @dataclass(frozen=True)
@@ -151,23 +149,27 @@ class Hearing(nn.Module):
 class Counting(nn.Module):
     """Stage 2: how many of the things that are seen sound: none, one or two? What stage 1 hears stays as it is.
 
-    The clips of a batch are put together here. Some frames stand alone, as most pictures show one thing that sounds:
-    what differs within a frame is no second source. Every picture is heard in five ways: with the sounds of two frames
-    (for a lone one, with that of another picture), either of them, the sound of another picture, and noise.
+    The clips of a batch are put together here, and every picture is heard in five ways: with the sounds of two of its
+    frames, either of them, the sound of another picture, and noise. Some frames stand alone, as most pictures show one
+    thing that sounds: from these, heard with their own sound and with another beside it, is learnt what is no second
+    thing, but a part of the first or what surrounds it.
     """
 
     def __init__(self, network: WideSCAV) -> None:
         super().__init__()
         self.network = network
         network.requires_grad_(False)
-        network.count.requires_grad_(True)
+        self.heads = [network.count, *([network.apart] if network.config.apart else [])]
+        for head in self.heads:
+            head.requires_grad_(True)
         self.train()
 
     def train(self, mode: bool = True) -> Counting:
         """Training mode for what trains; all else stays in eval mode."""
         super().train(False)
         self.training = mode
-        self.network.count.train(mode)
+        for head in self.heads:
+            head.train(mode)
         return self
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
@@ -179,24 +181,27 @@ class Counting(nn.Module):
         if self.training and network.config.augment:
             sounds = augment(sounds, Augmentation(), generator)
         pictures = put_together(len(sounds))
-        first = torch.tensor([frames[0] for frames in pictures])
-        second = torch.tensor([frames[1] if len(frames) > 1 else -1 for frames in pictures])
-        second = torch.where(second < 0, first.roll(1), second)
+        several = torch.tensor([len(frames) > 1 for frames in pictures], device=sounds.device)
+        first = torch.tensor([frames[0] for frames in pictures], device=sounds.device)
+        second = torch.tensor([frames[-1] for frames in pictures], device=sounds.device)
+        second = torch.where(several, second, first.roll(1))  # beside a lone frame, another picture's
         with torch.no_grad():
             features = network.visual_features(network.seen(batch))
             alone = network.hear(sounds)
             both = network.hear(sounds[first] + sounds[second])
             noise = network.hear(self._noise(len(pictures), sounds, generator))
             ways = (both, alone[first], alone[second], alone[first.roll(-1)], noise)
-            found = [self._evidence(features, pictures, heard) for heard in ways]
-        odds: Tensor = network.count(torch.cat(found))
-        tables = [_SEVERAL if len(frames) > 1 else _LONE for frames in pictures]
-        truth = torch.tensor([counts for counts, _ in tables], device=odds.device).T.flatten()
-        weights = torch.tensor([shares for _, shares in tables], device=odds.device).T.flatten()
-        return {
-            "loss": (weights * F.cross_entropy(odds, truth, reduction="none")).sum() / len(pictures),
-            "right": (weights * (odds.detach().argmax(1) == truth)).sum() / len(pictures),
-        }
+            found = torch.stack([self._evidence(features, pictures, heard) for heard in ways])
+        odds: Tensor = network.count(found[:, several].flatten(0, 1))
+        truth = torch.tensor(_COUNTS, device=odds.device).repeat_interleave(int(several.sum()))
+        weights = torch.tensor(_WEIGHTS, device=odds.device).repeat_interleave(int(several.sum())) / several.sum()
+        loss = (weights * F.cross_entropy(odds, truth, reduction="none")).sum()
+        if network.config.apart and len(pictures) > 1:  # a batch of two clips has no lone frame
+            values = [found[0, several], found[0, ~several], found[1, ~several]]
+            truths = torch.cat([torch.full((len(each),), float(not part)) for part, each in enumerate(values)])
+            apart: Tensor = network.apart(torch.cat(values))[:, 0]
+            loss = loss + F.binary_cross_entropy_with_logits(apart, truths.to(apart.device))
+        return {"loss": loss, "right": (weights * (odds.detach().argmax(1) == truth)).sum()}
 
     def _evidence(self, features: Tensor, pictures: list[list[int]], heard: Tensor) -> Tensor:
         """Evidence of pictures put together of frames (B, C, h, w), in what each of them hears."""
@@ -215,10 +220,10 @@ class Counting(nn.Module):
 
 
 def put_together(clips: int) -> list[list[int]]:
-    """The clips of each picture of stage 2: alone, two, three and two, and over again.
+    """The clips of each picture of stage 2: two, one alone, four, and so on.
 
-    >>> put_together(7)
-    [[0], [1, 2], [3, 4, 5], [6]]
+    >>> put_together(9)
+    [[0, 1], [2], [3, 4, 5, 6], [7], [8]]
     """
     pictures: list[list[int]] = []
     taken = 0
