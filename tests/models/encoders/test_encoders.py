@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -18,9 +19,9 @@ from soundwhere.models.encoders import AUDIO, VISUAL, build_audio, build_visual
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm2d
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-ENCODERS = {name: build_visual(name).eval() for name in VISUAL}
+ENCODERS = [*((build_visual, name) for name in VISUAL), *((build_audio, name) for name in AUDIO)]
 
 SPECTROGRAM = (552, 121)  # of a 3 s clip at the paper's setting
 
@@ -40,11 +41,17 @@ def test_an_unknown_encoder_lists_those_there_are() -> None:
     assert "compact" in caught.value.remedy
 
 
+@cache
+def visual(name: str) -> Any:
+    """Made once for all examples."""
+    return build_visual(name).eval()
+
+
 @pytest.mark.parametrize("name", VISUAL)
 @settings(max_examples=4)
 @given(rows=st.integers(1, 4), columns=st.integers(1, 4))
 def test_any_multiple_of_32_gives_a_grid(name: str, rows: int, columns: int) -> None:
-    encoder = ENCODERS[name]
+    encoder = visual(name)
     with torch.no_grad():
         features = encoder(torch.randn(1, 3, 32 * rows, 32 * columns))
     cells = 32 // encoder.stride
@@ -65,17 +72,18 @@ def test_a_spectrogram_gives_a_map(name: str, size: tuple[int, int]) -> None:
     assert features.max() > 0
 
 
-@pytest.mark.parametrize("encoder", [build_visual("tiny"), build_audio("tiny"), build_audio("compact")])
-def test_every_parameter_learns(encoder: nn.Module) -> None:
+@pytest.mark.parametrize(("build", "name"), [(build_visual, "tiny"), (build_audio, "tiny"), (build_audio, "compact")])
+def test_every_parameter_learns(build: Callable[[str], nn.Module], name: str) -> None:
+    encoder = build(name)
     picture = torch.randn(2, 3, 64, 64) if hasattr(encoder, "stride") else torch.randn(2, 1, *SPECTROGRAM)
     encoder.train()(picture).square().mean().backward()
     still = [name for name, p in encoder.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert still == []
 
 
-@pytest.mark.parametrize("encoder", [*map(build_visual, VISUAL), *map(build_audio, AUDIO)])
-def test_trained_norms_span_processes(encoder: nn.Module) -> None:
-    norms = [type(layer) for layer in encoder.modules() if isinstance(layer, nn.BatchNorm2d)]
+@pytest.mark.parametrize(("build", "name"), ENCODERS)
+def test_trained_norms_span_processes(build: Callable[[str], nn.Module], name: str) -> None:
+    norms = [type(layer) for layer in build(name).modules() if isinstance(layer, nn.BatchNorm2d)]
     assert set(norms) == {SynchronisedBatchNorm2d}
 
 
