@@ -123,11 +123,14 @@ def test_impressions_are_made_once_and_in_the_order_asked_for() -> None:
 
 
 class Watching(torch.nn.Module):
-    """Counts the pictures or sounds that go through a module."""
+    """Counts the pictures or sounds that go through a module and its copies that share its buffers."""
+
+    count: torch.Tensor
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
-        self.module, self.count, self.stride = module, 0, getattr(module, "stride", 1)
+        self.module, self.stride = module, getattr(module, "stride", 1)
+        self.register_buffer("count", torch.tensor(0))
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         self.count += len(batch)
@@ -139,13 +142,13 @@ def test_networks_see_and_hear_everything_once_under_all_controls(network: SCAV,
     network.visual, network.audio = Watching(network.visual), Watching(network.audio)
     asked = NetworkAnswerer("m", network, (1, 2), negatives=True)
     assert {row.control for row in asked.rows} == {
-        *("own", "shuffled", "silent", "blind", "absent", "alone", "nothing"),
+        *("own", "shuffled", "silent", "blind", "absent", "alone", "lone", "nothing"),
     }
-    network.visual.count = 0
+    network.visual.count.zero_()
     scenes = Counted(count)
     evaluate(scenes, [str(number) for number in range(count)], [asked], PRESETS["scav"], (1, 2), batch=4)
     assert scenes.reads == dict.fromkeys(range(count), 1)
-    assert network.visual.count == count
+    assert network.visual.count == 2 * count  # each picture, and one frame of it alone
     # each sound, silence, each source alone, and noise where nothing that is seen sounds
     noises = sum(nothing_for(number) != "absent" for number in range(count))
     assert 0 < noises < count
@@ -163,13 +166,16 @@ def test_networks_with_one_frozen_eye_share_what_it_sees(network: SCAV, monkeypa
     assert torch.equal(first.ap, second.ap)
 
 
-def test_what_follows_from_a_picture_is_made_once_for_all_controls(network: SCAV) -> None:
+@pytest.mark.parametrize(("count", "times"), [(4, 2), (5, 3)])
+def test_what_follows_from_a_picture_is_made_once_for_all_controls(network: SCAV, count: int, times: int) -> None:
+    """Of an odd number of scenes, none is the partner of its partner, and other pictures are looked at for `blind`;
+    one frame of each is looked at alone."""
     network.project_visual = Watching(network.project_visual)  # type: ignore[assignment]
     asked = NetworkAnswerer("m", network, (1, 2), negatives=True)
-    scenes = [Counted(4)[number] for number in range(4)]
+    scenes = [Counted(count)[number] for number in range(count)]
     view = View.of(scenes)
     together = asked.answer(view)
-    assert network.project_visual.count == 2 * 4  # what is seen, and, blind, what another scene shows
+    assert network.project_visual.count == times * count
     for row in asked.rows:
         alone = NetworkAnswerer("m", network, (1, 2), rows=[row]).answer(View.of(scenes))[row]
         assert torch.equal(together[row].maps, alone.maps), row

@@ -19,6 +19,7 @@ from soundwhere.media.image import normalise, resize
 from soundwhere.methods.method import Given, Network
 from soundwhere.metrics.baselines import feature_norm
 from soundwhere.metrics.frames import Grid, cut, frame_of_source
+from soundwhere.models.encoders.folded import folded
 from soundwhere.models.recollection import remembering
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class NetworkAnswerer:
 
     Args:
         label: What it is called in tables.
-        network: In eval mode.
+        network: In eval mode, with the weights it is to answer with.
         grid: Rows and columns of frames in the pictures.
         rows: What it answers as, instead of everything.
         maps: How many maps the norm of its visual features is cut into.
@@ -62,6 +63,7 @@ class NetworkAnswerer:
     ) -> None:
         self.label = label
         self.network = network
+        self._senses = folded(network)
         self._grid = grid
         self._maps = maps
         self._single = single_frames
@@ -93,7 +95,10 @@ class NetworkAnswerer:
     def answer(self, view: View) -> dict[Row, Answer]:
         """Its maps of each row."""
         with remembering(self._see(view, view.numbers, self._single)):
-            return {row: self._answer(view, row) for row in self.rows}
+            answers: dict[Row, Answer] = {}
+            for row in self.rows:
+                answers[row] = self._swapped(view, row, answers) or self._answer(view, row)
+            return answers
 
     @torch.inference_mode()
     def own(self, scenes: Sequence[Scene]) -> Tensor:
@@ -149,6 +154,17 @@ class NetworkAnswerer:
             return Answer(self.network.views(seen, heard)[row.answer].float().cpu())
         return Answer(offered.answer(self.network, seen, heard, self._grid).float().cpu())
 
+    def _swapped(self, view: View, row: Row, answers: dict[Row, Answer]) -> Answer | None:
+        """The answer to the partner's picture, where the partner was shown with this sound: its audio was shuffled."""
+        known = answers.get(row.under("shuffled"))
+        if row.control != "blind" or row.answer or self.network.needs or known is None or known.confidence is None:
+            return None
+        meets = dict(zip(view.numbers, view.partners, strict=True))
+        if any(meets.get(other) != number for number, other in meets.items()):
+            return None
+        places = [view.numbers.index(other) for other in view.partners]
+        return Answer(known.maps[places], known.confidence[places])
+
     def _localise(self, view: View, seen: Tensor, numbers: Sequence[int], control: Control) -> Answer:
         frames = seen.shape[1] if self._single else 1
         if self._single:
@@ -172,9 +188,16 @@ class NetworkAnswerer:
 
     def _look_at_one(self, view: View) -> Answer:
         """The frame of the sound that is heard alone, and no other."""
+
+        def see(number: int, frame: int) -> Tensor:
+            def look(scenes: list[Scene]) -> Tensor:
+                return self._senses.see(self._normalised(scenes, view.size, single=True)[:, frame])
+
+            return view.recall(("lone", self._eye, self._size(view.size)), [number], look)
+
         held = frame_of_source(view.truth, self._grid)
         frames = [int(each[number % len(each)]) for number, each in zip(view.numbers, held, strict=True)]
-        seen = self._see(view, view.numbers, single=True)[range(len(frames)), frames]
+        seen = torch.cat([see(number, frame) for number, frame in zip(view.numbers, frames, strict=True)])
         number = 1 if "number" in self.network.needs else None
         found = self.network.localise(seen, self._hear(view, "lone"), number, self._given(view, "lone", 1))
         return Answer(found.similarity.float().cpu(), found.confidence.float().cpu())
@@ -184,7 +207,7 @@ class NetworkAnswerer:
 
         def see(scenes: list[Scene]) -> Tensor:
             images = self._normalised(scenes, view.size, single)
-            seen = self.network.see(images.flatten(0, 1))
+            seen = self._senses.see(images.flatten(0, 1))
             return seen.reshape(*images.shape[:2], *seen.shape[1:]) if single else seen
 
         return view.recall(("seen", self._eye, self._size(view.size), single), numbers, see)
@@ -212,7 +235,7 @@ class NetworkAnswerer:
         if control == "silent":
             samples = view.scenes[0].sounds.shape[1]
             if samples not in self._silence:
-                self._silence[samples] = self.network.hear(torch.zeros(1, samples, device=self.network.device))
+                self._silence[samples] = self._senses.hear(torch.zeros(1, samples, device=self.network.device))
             silence = self._silence[samples]
             return silence.expand(len(view.numbers), *silence.shape[1:])
 
@@ -255,7 +278,7 @@ class NetworkAnswerer:
         return sounds[number % len(sounds)]
 
     def _heard_waves(self, waves: Sequence[Waveform]) -> Tensor:
-        return self.network.hear(torch.from_numpy(np.stack(waves)).to(self.network.device))
+        return self._senses.hear(torch.from_numpy(np.stack(waves)).to(self.network.device))
 
     def _given(self, view: View, control: Control, frames: int) -> Given | None:
         needs = self.network.needs
