@@ -57,3 +57,10 @@ def test_spans_shorter_than_a_second_can_be_read(capsys: pytest.CaptureFixture[s
         "  source 3  ■ green    sounding 0:00.0-0:00.5, 0:01.0-0:01.5, 0:02.0-0:02.5 and 2 more times   mostly at left",
         "  mine does not count: all 3 of its sources are shown",
     ]
+
+
+def test_one_further_span_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    heard = Heard(sources=1)
+    object.__setattr__(heard, "spans", lambda _: [(2.0 * start, 2.0 * start + 1) for start in range(4)])
+    print_sources(heard)  # type: ignore[arg-type]
+    assert "0:04-0:05 and once more   mostly" in capsys.readouterr().out

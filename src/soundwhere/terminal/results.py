@@ -63,5 +63,6 @@ def _sounding(result: Result, source: int) -> str:
     if not spans:
         return "not heard"
     words = ", ".join(clock_span(start, end) for start, end in spans[:_MOST_SPANS])
-    more = f" and {len(spans) - _MOST_SPANS} more times" if len(spans) > _MOST_SPANS else ""
+    rest = len(spans) - _MOST_SPANS
+    more = "" if rest < 1 else " and once more" if rest == 1 else f" and {rest} more times"
     return f"sounding {words}{more}   mostly at {result.where(source)}"

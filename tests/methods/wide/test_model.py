@@ -208,7 +208,7 @@ def test_what_is_not_apart_is_no_second_source() -> None:
     torch.testing.assert_close(undecided, torch.tensor([[2 / 3, 1 / 3]]))
     model.apart[1].bias.fill_(5.0)
     torch.testing.assert_close(model.localise(seen, heard).confidence, undecided)  # never more than was counted
-    model.apart[1].bias.fill_(-5.0)
+    model.apart[1].bias.fill_(-8.0)
     first, second = model.localise(seen, heard).confidence[0]
     assert first == undecided[0, 0]
     assert second < 0.01

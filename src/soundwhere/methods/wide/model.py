@@ -43,6 +43,7 @@ _AROUND: Final = 15  # cells of a shape, 120 pixels, among which the surest is l
 _LEAST: Final = 0.1  # where no cell around is surer than this, nothing is made surer
 _WHOSE: Final = 0.1  # softness of whose a cell is: cosine between features of cells
 _CONTRAST, _PRESENCE, _BIAS = 30.0, 30.0, -8.0  # where the scales of stage 1's scores begin
+_DOUBT: Final = 1.5  # a second thing is doubted where it is exp(1.5) times as likely a part of the first; chosen on val
 _GRID_PX: Final = 4  # side of a cell of sharpened maps
 
 
@@ -165,8 +166,8 @@ class WideSCAV(Network):
         """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""
         values = self.evidence(features, found, heard)
         nothing, _, two = self.count(values).softmax(1).unbind(1)
-        if self.config.apart:  # what is apart rather than not is left as it is
-            two = two * (2 * self.apart(values)[:, 0].sigmoid()).clamp_max(1)
+        if self.config.apart:
+            two = two * (2 * (self.apart(values)[:, 0] + _DOUBT).sigmoid()).clamp_max(1)
         return torch.stack([1 - nothing, two], dim=1)
 
     def presence(self, similarity: Tensor) -> Tensor:
