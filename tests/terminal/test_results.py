@@ -63,4 +63,4 @@ def test_one_further_span_is_said_as_such(capsys: pytest.CaptureFixture[str]) ->
     heard = Heard(sources=1)
     object.__setattr__(heard, "spans", lambda _: [(2.0 * start, 2.0 * start + 1) for start in range(4)])
     print_sources(heard)  # type: ignore[arg-type]
-    assert "0:04-0:05 and once more   mostly" in capsys.readouterr().out
+    assert "0:04.0-0:05.0 and once more   mostly" in capsys.readouterr().out
