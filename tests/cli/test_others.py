@@ -233,6 +233,15 @@ def test_doctor_looks_into_files(give: Callable[[str], Path], model_path: Path, 
     assert "soundwhere export" in capsys.readouterr().err
 
 
+def test_doctor_knows_built_in_models_by_name(capsys: Capture) -> None:
+    assert run(["doctor", "scav-tiny"]) == 0
+    out = capsys.readouterr().out
+    assert "scav-tiny.safetensors: scav-tiny, " in out
+    assert "licence" in out
+    assert run(["doctor", "scav-r18"]) == 2
+    assert "No trained weights ship for scav-r18" in capsys.readouterr().err
+
+
 def test_doctor_looks_into_folders_of_the_hub(folder: Path, model_path: Path, capsys: Capture) -> None:
     read_model(model_path).save_pretrained(folder / "hub")
     assert run(["doctor", "hub"]) == 0

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from soundwhere.config import MethodConfig
 
 DESCRIPTION = """\
-Print versions, devices, weights, and what to do about what is missing; with a file, what is in it.
+Print versions, devices, weights, and what to do about what is missing; with a file, or the name of a model, what is in it.
 
 Examples:
   soundwhere doctor
-  soundwhere doctor runs/first/best.safetensors   configuration and facts of a model
+  soundwhere doctor scav-wide                     configuration and facts of a model
+  soundwhere doctor runs/first/best.safetensors   the same of a trained one
   soundwhere doctor clip.mp4                      streams of a clip
 """
 
@@ -39,14 +40,14 @@ class Options:
     """What to look at."""
 
     file: Annotated[Path | None, tyro.conf.Positional, named("[FILE]")] = None
-    """A model, as a file or a folder, or a media file."""
+    """A model, as its name, a file or a folder, or a media file."""
 
 
 def run(arguments: list[str]) -> int:
     """Print what was found."""
     file = parse(Options, arguments, "doctor", description=DESCRIPTION).file
     if file is not None:
-        is_model = file.is_dir() or file.suffix in (".safetensors", ".onnx")
+        is_model = file.is_dir() or file.suffix in (".safetensors", ".onnx") or _is_named(file)
         _print_model(file) if is_model else _print_media(file)
         return 0
     for title, lines in (
@@ -145,6 +146,12 @@ def _cache() -> Iterator[str]:
     folder = cache_folder()
     used = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     yield f"{folder}: {_size(used)}{' (may be deleted)' if used else ''}"
+
+
+def _is_named(file: Path) -> bool:
+    from soundwhere.methods.catalogue import is_named
+
+    return is_named(str(file)) and not file.exists()
 
 
 def _print_model(file: Path) -> None:
