@@ -55,14 +55,14 @@ def count_sources(model: SCAV, scenes: int = 200, most: int = 4) -> list[SourceC
     rows = []
     for sounding in range(1, most + 1):
         made = WorldScenes(World(SPLIT_SEEDS["test"], size), scenes, sounding, SILENT)
-        found = sum(_count(model, alone, view) for view in views(made, ("shuffled",)))
-        *hits, called = (found / (np.array([sounding] * 4 + [1]) * scenes)).tolist()
-        rows.append(SourceCount(sounding, *hits, called))
+        counts = np.sum([_count(model, alone, view) for view in views(made, ("shuffled",))], axis=0)
+        shares: list[float] = (counts / scenes / [*[sounding] * 4, 1]).tolist()
+        rows.append(SourceCount(sounding, *shares))
     return rows
 
 
 @torch.inference_mode()
-def _count(model: SCAV, alone: SCAV, view: View) -> NDArray[np.float64]:
+def _count(model: SCAV, alone: SCAV, view: View) -> list[int]:
     """Of some scenes, how many things are pointed at in each of four ways, and how many of four maps are called."""
     images = normalise(np.stack([scene.image for scene in view.scenes]))
     own, wrong = (
@@ -81,7 +81,7 @@ def _count(model: SCAV, alone: SCAV, view: View) -> NDArray[np.float64]:
         for each in answers
     ]
     called = model.localise(seen, heard, ASKED).confidence >= model.config.sounding_threshold
-    return np.array([*hits, int(called.sum())], np.float64)
+    return [*hits, int(called.sum())]
 
 
 def pointed(maps: NDArray[np.float32], masks: Masks) -> int:
