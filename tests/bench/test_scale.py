@@ -61,6 +61,9 @@ def test_the_page_is_filled_from_figures(tmp_path: Path, capsys: pytest.CaptureF
     assert "| `index.bin`, mapped | 48 | 0.01 GB | 4.80 GB |" in text
     assert "| 8 | 4000 | 2000 | 40 | 100 |" in text
     assert fill_page(text, Rates.read(tmp_path)) == text  # once more changes nothing
+    page.write_bytes(b"\xd0\x00")
+    assert run(["bench", "scale", "--figures", str(tmp_path), "--page", str(page)]) == 2
+    assert "not text in UTF-8" in capsys.readouterr().err
 
 
 def test_the_page_holds_what_was_measured() -> None:

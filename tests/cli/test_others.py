@@ -199,6 +199,14 @@ def test_the_seam_says_how_many_duets_there_were_and_how_far_it_reaches(
     assert capsys.readouterr().out.startswith("scav-tiny, 2 duets of")
 
 
+def test_the_seam_is_that_of_the_given_weights_whatever_the_method(
+    own_root: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    command = ["bench", "seam", "--root", str(own_root), "--model", "ez-vsl"]
+    assert run([*command, "--visual-weights", str(tmp_path / "nowhere.pth")]) == 2
+    assert "nowhere.pth" in capsys.readouterr().err
+
+
 def test_doctor(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "weights").mkdir()
     (folder / "weights" / "resnet18-f37072fd.pth").touch()

@@ -71,6 +71,9 @@ def test_other_protocols_are_marked_and_warned_about() -> None:
     assert "AVGN" in warnings[0]
     assert "SCAV" not in warnings[0].split(":")[1].split("They")[0]
     assert any("5 158" in warning and "3 951" in warning for warning in warnings)
+    assert "scav: The rule is not in the paper; its numbers fit minmax-0.5." in warnings
+    _, warnings = compare_published("vggsound-duet", PRESETS["lvs"], 3951, {})
+    assert "lvs: Made for one source in one frame." in warnings  # what a reader of any preset's numbers has to know
     median = dataclasses.replace(PRESETS["scav"], name="scav with median", rule="median")
     marked, _ = compare_published("vggsound-duet", median, 3951, {})
     assert marked is not None

@@ -183,7 +183,7 @@ def take(name: str, model: str) -> Network:
 
 
 def preview(config: Config) -> Network:
-    """What a configuration will train, without weights: it tells what must be given, and refuses what cannot be had.
+    """What a configuration will train, without weights: it tells what must be given, or refuses.
 
     Raises:
         ConfigError: The method cannot be trained like this.

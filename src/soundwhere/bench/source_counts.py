@@ -11,16 +11,16 @@ from scipy.optimize import linear_sum_assignment
 
 from soundwhere.data.synthetic.scenes import SPLIT_SEEDS, WorldScenes
 from soundwhere.data.synthetic.world import World
+from soundwhere.evaluation.reading import views
 from soundwhere.inference.geometry import find_peaks
 from soundwhere.media.image import normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
+    from soundwhere.evaluation.reading import View
     from soundwhere.methods.scav.model import SCAV
-    from soundwhere.types import Localisation, Masks, Scene
+    from soundwhere.types import Masks
 
 SILENT = 1  # things in a scene that are seen only
 ASKED = 4  # sources that are looked for when the number that sounds is to be told
@@ -35,7 +35,8 @@ class SourceCount:
         both_stages: Share of them on which a peak of N peeled maps lies, with both stages.
         stage_one: The same with stage 1 alone, peaks grown and taken away.
         two_maps: The same with the two maps of the model as it is.
-        wrong_sound: The same with both stages and the sound of another scene: what the picture alone gives.
+        wrong_sound: The same as `both_stages`, with the sound of the scene half the list away: what the picture alone
+            gives.
         called: Of four maps, how many are called sounding.
     """
 
@@ -53,46 +54,34 @@ def count_sources(model: SCAV, scenes: int = 200, most: int = 4) -> list[SourceC
     alone = model.without_stage_two().eval()
     rows = []
     for sounding in range(1, most + 1):
-        found = list(WorldScenes(World(SPLIT_SEEDS["test"], size), scenes, sounding, SILENT))
-        right, wrong = [scene.mixture for scene in found], [scene.mixture for scene in [*found[1:], found[0]]]
-        asked = _localise(model, found, right, ASKED)
-        rows.append(
-            SourceCount(
-                sounding=sounding,
-                both_stages=_hits(_localise(model, found, right, sounding), found),
-                stage_one=_hits(_localise(alone, found, right, sounding), found),
-                two_maps=_hits(_localise(model, found, right, model.sources), found),
-                wrong_sound=_hits(_localise(model, found, wrong, sounding), found),
-                called=float((asked.confidence >= model.config.sounding_threshold).sum(1).float().mean()),
-            )
-        )
+        made = WorldScenes(World(SPLIT_SEEDS["test"], size), scenes, sounding, SILENT)
+        counts = np.sum([_count(model, alone, view) for view in views(made, ("shuffled",))], axis=0)
+        shares: list[float] = (counts / scenes / [*[sounding] * 4, 1]).tolist()
+        rows.append(SourceCount(sounding, *shares))
     return rows
 
 
 @torch.inference_mode()
-def _localise(
-    model: SCAV, scenes: Sequence[Scene], sounds: Sequence[NDArray[np.float32]], sources: int
-) -> Localisation:
-    from soundwhere.types import Localisation
-
-    parts = []
-    for start in range(0, len(scenes), 32):
-        part = slice(start, start + 32)
-        images = normalise(np.stack([scene.image for scene in scenes[part]]))
-        heard = model.hear(torch.from_numpy(np.stack(sounds[part])))
-        parts.append(model.localise(model.see(images), heard, sources))
-    return Localisation(
-        torch.cat([part.similarity for part in parts]),
-        torch.cat([part.confidence for part in parts]),
-        torch.cat([part.embeddings for part in parts]),
+def _count(model: SCAV, alone: SCAV, view: View) -> list[int]:
+    """Of some scenes, how many things are pointed at in each of four ways, and how many of four maps are called."""
+    images = normalise(np.stack([scene.image for scene in view.scenes]))
+    own, wrong = (
+        torch.from_numpy(np.stack([view.reader[number].scene.mixture for number in numbers]))
+        for numbers in (view.numbers, view.partners)
     )
-
-
-def _hits(found: Localisation, scenes: Sequence[Scene]) -> float:
-    """Share of the sounding things on which a peak lies, each peak counted for one thing at most."""
-    maps = found.heatmaps().numpy()
-    pairs = [pointed(peaks, scene.masks) for peaks, scene in zip(maps, scenes, strict=True)]
-    return sum(pairs) / sum(len(scene.masks) for scene in scenes)
+    seen, heard, sounding = model.see(images), model.hear(own), view.truth.shape[1]
+    answers = (
+        model.localise(seen, heard, sounding),
+        alone.localise(alone.see(images), alone.hear(own), sounding),
+        model.localise(seen, heard, model.sources),
+        model.localise(seen, model.hear(wrong), sounding),
+    )
+    hits = [
+        sum(pointed(maps, truth) for maps, truth in zip(each.heatmaps().numpy(), view.truth.numpy(), strict=True))
+        for each in answers
+    ]
+    called = model.localise(seen, heard, ASKED).confidence >= model.config.sounding_threshold
+    return [*hits, int(called.sum())]
 
 
 def pointed(maps: NDArray[np.float32], masks: Masks) -> int:

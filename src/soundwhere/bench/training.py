@@ -19,12 +19,12 @@ from soundwhere.data.features import FeatureCache
 from soundwhere.data.layout import join
 from soundwhere.data.mixtures import Mixtures
 from soundwhere.data.synthetic.world import World
-from soundwhere.errors import ConfigError
 from soundwhere.files import make_folder, write_text
 from soundwhere.media.audio import scale_to_rms, write_wav
 from soundwhere.media.image import resize
 from soundwhere.methods.catalogue import find_method
 from soundwhere.methods.files import build
+from soundwhere.methods.method import require_eye
 from soundwhere.training.checkpoint import Progress
 from soundwhere.training.loop import make_optimiser, run_stage
 from soundwhere.types import Batch
@@ -114,12 +114,11 @@ def bench_training(
     """
     torch.manual_seed(0)
     network = build(config).eval()
-    if network.eye is None:
-        raise ConfigError(f"The visual encoder of {config.name} is trained too.", "Choose scav-mobile or scav-r18.")
+    eye = require_eye(network, config.name)
     stage = find_method(config.family).stages(config)[0]
     held = Clips(clips)
-    features = FeatureCache(cache, network.eye.name, config.frame_px)
-    features.fill(held, network.eye.encode)
+    features = FeatureCache(cache, eye.name, config.frame_px)
+    features.fill(held, eye.encode)
     for index in range(len(held)):
         held.sound(index)
     plain_draws = PlainDraws(clips, config.frame_px)

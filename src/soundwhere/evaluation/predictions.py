@@ -217,4 +217,4 @@ def _read_picture(path: Path) -> NDArray[np.generic]:
 
 
 def _damaged(path: Path, why: object, what: str = "an npz file") -> DataError:
-    return DataError(f"{path} is not {what} that can be read: {why}.", "Write it again.")
+    return DataError(f"{path} is not {what} that can be read: {str(why).rstrip('.')}.", "Write it again.")

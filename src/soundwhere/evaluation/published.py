@@ -126,8 +126,8 @@ def _warnings(benchmark: str, preset: Preset, scenes: int, rows: list[Published]
             f"Warning: {len(other)} of {len(rows)} published rows were scored in another way than {preset.name} and "
             f"are marked (!): {', '.join(dict.fromkeys(other))}. They cannot be ranked against ours."
         )
-    if preset.name == "scav":
-        found.append("SCAV does not say how maps are binarised; minmax-0.5 fits its numbers.")
+    if preset.note:
+        found.append(f"{preset.name}: {preset.note}")
     theirs = _file()["scenes"].get(benchmark)
     if theirs is not None and theirs != scenes:
         what = "videos" if benchmark == "music-duet" else "scenes, whose list is not published"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from soundwhere.config import MethodConfig
     from soundwhere.methods.method import Network
+
+T = TypeVar("T")
 
 FORMATS: Final = ("soundwhere-1", "soundwhere-2")  # the last is written
 MODEL_PREFIX: Final = "model."
@@ -241,20 +243,24 @@ class HubFormat:
         path = Path(folder)
         if not path.is_dir():
             path = _fetch(str(folder)) if download else _absent(folder)
-        return cast("Self", _from_folder(path, cls))
+        return check_kind(_from_folder(path), cls, path, "Load it with `load_model`, whatever its method.")
 
 
-def _from_folder(path: Path, kind: type[Any] | None = None) -> Network:
-    """What `save_pretrained` wrote; with a `kind`, of that class."""
+def check_kind(model: Network, kind: type[T], where: str | Path, remedy: str) -> T:
+    """The model from `where`, if it is a network of that class; otherwise the error ends with the remedy."""
+    if not isinstance(model, kind):
+        raise CheckpointError(
+            f"{where} holds a model of the method {model.config.family!r}, which is not a {kind.__name__}.", remedy
+        )
+    return model
+
+
+def _from_folder(path: Path) -> Network:
+    """What `save_pretrained` wrote."""
     from safetensors.torch import load_file
 
     config = _read_config(path / HUB_CONFIG)
     model = build(config)
-    if kind is not None and not isinstance(model, kind):
-        raise CheckpointError(
-            f"{path} holds a model of the method {config.family!r}, which is not a {kind.__name__}.",
-            "Load it with `load_model`, whatever its method.",
-        )
     try:
         tensors = load_file(path / HUB_WEIGHTS)
         model.load_state_dict({name: single(tensor) for name, tensor in tensors.items()})

@@ -364,3 +364,10 @@ def check_frame(config: MethodConfig, stride_px: int) -> None:
         raise ConfigError(
             f"frame_px is {config.frame_px}.", f"It must be a multiple of {stride_px}, the encoder's stride."
         )
+
+
+def require_eye(network: Network, name: str) -> Eye:
+    """The frozen visual encoder of the network of that name; one that is trained leaves nothing to be kept."""
+    if network.eye is None:
+        raise ConfigError(f"The visual encoder of {name} is trained too.", "Choose scav-mobile or scav-r18.")
+    return network.eye

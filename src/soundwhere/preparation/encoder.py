@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from soundwhere.errors import ConfigError
 from soundwhere.media.image import normalise, resize
 
 if TYPE_CHECKING:
@@ -29,12 +28,11 @@ class FrameEncoder:
         import torch
 
         from soundwhere.methods.files import load_model
+        from soundwhere.methods.method import require_eye
 
         torch.set_num_threads(1)
         network = load_model(model)
-        eye = network.eye
-        if eye is None:
-            raise ConfigError(f"The visual encoder of {model} is trained too.", "Choose scav-mobile or scav-r18.")
+        eye = require_eye(network, model)
         eye.encoder.eval()
         self._eye, self._frame_px = eye, network.config.frame_px
 

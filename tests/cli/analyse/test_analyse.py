@@ -246,7 +246,7 @@ def test_a_model_that_counts_is_calibrated_on_val_alone(folder: Path, capsys: Ca
         (["motion", "--data", "small"], "Give the folder of wide-duet"),
         (["theory", "--tau", "0"], "greater than 0"),
         (["ablation", *SYNTHETIC, "--config", "full.toml", "--minutes", "-1"], "--minutes is -1"),
-        (["ablation", *SYNTHETIC, "--config", "full.toml", "--from", "scav-wide"], "'scav-wide', not of 'scav'"),
+        (["ablation", *SYNTHETIC, "--config", "full.toml", "--from", "scav-wide"], "'scav-wide', which is not a SCAV"),
         (["ablation", *SYNTHETIC, "--config", "full.toml", "--from", "scav-tiny"], "another architecture"),
         (["theory", "--out", "full.toml"], "A file has that name"),
     ],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from soundwhere.errors import ConfigError
 from soundwhere.terminal.messages import say
 from soundwhere.terminal.options import check_positive, named
 from soundwhere.terminal.recipes import Trained, check_rows, recipe_of
@@ -49,7 +48,7 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
     )
     from soundwhere.analysis.trained_rows import train_row
     from soundwhere.distributed import initialise
-    from soundwhere.methods.files import load_model, model_file
+    from soundwhere.methods.files import check_kind, load_model, model_file
     from soundwhere.methods.scav.model import SCAV
     from soundwhere.terminal.progress import Bar
 
@@ -63,12 +62,8 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
     else:
         say(f"shared stage 1: {options.out / 'stage-one'}")
         start = train_stage_one(recipe, options.out / "stage-one", download=options.download)
-    alone = load_model(start)
-    if not isinstance(alone, SCAV):
-        raise ConfigError(
-            f"{options.start} holds a model of the method {alone.config.family!r}, not of 'scav'.",
-            "Give a stage 1 of SCAV with --from, or leave it out to train one.",
-        )
+    remedy = "Give a stage 1 of SCAV with --from, or leave it out to train one."
+    alone = check_kind(load_model(start), SCAV, start, remedy)
     networks: dict[str, Network] = {ALONE: alone.without_stage_two()}
     for name, config in known.items():
         if options.rows and name not in options.rows:

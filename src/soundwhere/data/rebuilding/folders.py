@@ -59,7 +59,7 @@ def open_folder(source: Source, given: Path, needed: Mapping[Source, Sequence[st
         needed: Names of the files that are wanted of every source, to tell whose folder it is.
 
     Raises:
-        ConfigError: It is no folder, or another's, or none of the files are in it.
+        ConfigError: It is not a folder, is that of another source, or holds none of the files.
         DataError: It is an archive.
     """
     check_folder(source, given)
