@@ -71,7 +71,7 @@ class RealDuet:
             raise DataError(
                 f"{self.root} is not a folder.",
                 "Give that of real-duet, wide-duet or a set in their layout: --root to train, --data to evaluate. "
-                "`soundwhere benchmark build` makes those two of downloads, `soundwhere world --clips` a made-up one.",
+                "`soundwhere benchmark build` makes these from downloads, `soundwhere world --clips` a made-up one.",
             )
 
     def clips(self, split: Split, labels: bool = False, left_out: Fold | None = None) -> Clips:
