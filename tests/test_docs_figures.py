@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors import safe_open
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
@@ -29,6 +30,55 @@ TYPED = {
     ("scale.md", "What breaks first at 10^8 clips"): "arithmetic, not a measurement",
     ("serve.md", "Options"): "settings",
 }
+
+
+def find_threshold(model: str) -> float:
+    """From which confidence on a source sounds, as a built-in model's file says."""
+    with safe_open(ROOT / f"src/soundwhere/weights/{model}.safetensors", "np") as file:
+        return float(json.loads(file.metadata()["method"])["sounding_threshold"])
+
+
+# Decimals and percents in sentences that we did not measure, or that another test compares with their files, by page
+SAID = {
+    "README.md": {"3.11": "a version", "4.0": "a licence"},
+    "MODEL_CARD.md": {
+        "7.2": "million values",
+        "4.0": "a licence",
+        "15 %": "what was hoped for",
+        f"{find_threshold('scav-wide'):.3f}": "what ships with the weights",
+    },
+    "analyses.md": {
+        **dict.fromkeys(("0.7", "0.8", "0.80", "0.56", "0.65", "0.03", "0.02", "0.2"), "settings of the simulation"),
+        "1.5": "seconds, a setting",
+        "0.71": "arithmetic: 1 / sqrt 2",
+    },
+    "annotate.md": {"0.7": "a setting"},
+    "evaluation.md": {
+        "0.1": "a setting",
+        "15 %": "a setting",
+        "0.4": "a setting",
+        "0.04": "arithmetic: 2 of 5 158",
+    },
+    "live.md": {"0.4": "what a test asserts"},
+    "method.md": {
+        **dict.fromkeys(("0.65", "0.4", "0.07", "0.32"), "settings"),
+        "0.5": "arithmetic",
+        "0.1": "million values",
+    },
+    "performance.md": {"0.5": "a setting", "0.001": "a setting", "43.2": "the paper's"},
+    "rebuild.md": {"0.15": "a setting"},
+    "reproduction.md": {"0.3": "a setting"},
+    "results.md": {
+        **dict.fromkeys(("0.3", "0.5", "0.1"), "settings"),
+        **dict.fromkeys(("+7.4", "+5.0", "+4.0", "+3.4", "1.2", "1.8", "2.6"), "compared below with the files"),
+    },
+    "rivals-several.md": {"0.95": "a setting", "0.96": "a setting", "2506.18557": "an address"},
+    "rivals.md": {"22.05": "a setting", "0.999": "a setting"},
+    "scale.md": {"2.13": "a version"},
+    "serve.md": {"127.0.0.1": "an address"},
+    "training.md": {"0.4": "a version"},
+}
+CHANCE = {"95 %", "33.3", "33.3 %", "66.7", "66.7 %", "50 %"}  # how sure intervals are, and chance, on any page
 
 
 @pytest.fixture
@@ -59,10 +109,21 @@ def test_every_table_of_the_plan_is_on_a_page() -> None:
         assert text.count(f"<!-- figures: {name} -->") == 1
 
 
+def unfilled(page: Path) -> str:
+    """A page without code, and without what files fill in."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"<!-- (figures?|value): .*?<!-- end -->", "", text, flags=re.DOTALL)
+
+
+def said_figures(page: Path) -> set[str]:
+    """Decimals and percents in sentences that no file fills in."""
+    text = re.sub(r"^\|.*$|`[^`]*`|\]\([^)]*\)", "", unfilled(page), flags=re.MULTILINE)
+    return set(re.findall(r"(?<![\w.@-])[+-]?\d+(?:(?:\.\d+)+(?: %)?| ?%)", text))
+
+
 def typed_figures(page: Path) -> set[str]:
     """Headings under which a table has cells with decimals or percents that no file fills in."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"<!-- (figures?|value): .*?<!-- end -->", "", text, flags=re.DOTALL)
+    text = unfilled(page)
     heading, body, found = "", False, set()
     for line in text.splitlines():
         if line.startswith("#"):
@@ -79,6 +140,21 @@ def typed_figures(page: Path) -> set[str]:
 def test_no_table_has_figures_that_were_typed_in() -> None:
     """Let a command write them to docs/figures/, or say why they are no measurement of ours."""
     assert {(page.name, heading) for page in PAGES for heading in typed_figures(page)} == set(TYPED)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_sentence_has_figures_that_were_typed_in(page: Path) -> None:
+    """Fill them from a file of docs/figures/, say it in words, or say why they are no measurement of ours."""
+    assert said_figures(page) - CHANCE == set(SAID.get(page.name, {}))
+
+
+def test_figures_in_sentences_are_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "CIoU@0.3 is 61.2 (+2.0 to 63 %), by `minmax-0.5` <!-- value: a b .1f -->7.5<!-- end --> in version 0.2.0.\n"
+        "```\nit took 28.1 s\n```\n| a | 0.5 |\n[a page](docs/v1.5.md)\n"
+    )
+    assert said_figures(page) == {"61.2", "+2.0", "63 %", "0.2.0"}
 
 
 def test_typed_figures_are_noticed(tmp_path: Path) -> None:

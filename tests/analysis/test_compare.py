@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soundwhere.analysis.compare import references
+from soundwhere.analysis.compare import references, rivals
 from soundwhere.analysis.contenders import Facts
 from soundwhere.analysis.match import Entrant
 from soundwhere.methods.files import load_model
@@ -25,3 +25,9 @@ def test_rows_are_compared_with_ours_of_their_seed(ours: list[str], others: list
 
 def test_without_any_of_ours_nothing_is_compared() -> None:
     assert references([entrant("lvs", 0)]) == {}
+
+
+def test_what_is_ours_is_no_rival() -> None:
+    entrants = [entrant(name, 0) for name in ("lvs", "scav-wide", "scav")]
+    told = Entrant("avgn", "avgn", load_model("scav-tiny"), Facts("in training and at test", "no", 1))
+    assert [each.name for each in rivals([*entrants, told])] == ["lvs"]

@@ -232,10 +232,13 @@ def test_each_step_names_the_next(
 def test_a_manifest_that_is_none(media: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "picture.csv"
     picture.write_bytes(b"\xff\xd8\xff\xe0")
+    words = tmp_path / "boxes.txt"
+    words.write_text("kettle-1")
     for manifest, found in (
         (tmp_path / "none.csv", "does not exist"),
         (tmp_path, "is a folder, not a file"),
         (picture, "cannot be read as CSV: it is not text in UTF-8"),
+        (words, "is neither a .csv nor a .json file"),
     ):
         command = ["benchmark", "init", str(tmp_path / "project"), "--manifest", str(manifest), "--data", str(media)]
         assert run(command) == 2

@@ -232,6 +232,7 @@ def tone(hertz: float) -> np.ndarray:
         (["--benchmark", "synthetic", "--predictions", "absent"], "not a folder"),
         (["--benchmark", "synthetic", "--input-free", "--left-out", "first"], "not take the option 'left-out'"),
         (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "not a folder"),
+        (["--benchmark", "real-duet", "--data", "absent", "--input-free"], "soundwhere benchmark build"),
         (["--benchmark", "real-duet", "--data", ".", "--input-free"], "Give the folder that holds the whole data set."),
         (["--benchmark", "folder", "--data", ".", "--input-free"], "scenes.csv"),
     ],

@@ -133,6 +133,7 @@ def test_every_part_on_one_page_after_kill_9(
     assert parts >= {"box table", "selective convergence", "ablation", "box against mask", "protocols"}
     assert all(each["verdict"] for each in found["claims"] + found["statements"])
     assert found["settings"]["not done"] == "-"
+    assert "drawn things with synthesised sounds" in found["settings"]["data"]
     for drawn in ("theory/theory-trajectories", "convergence/convergence-steps", "ablation/ablation"):
         assert Image.open(out / f"{drawn}.png").width > 100, drawn
     assert "index.html" in captured.out

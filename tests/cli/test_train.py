@@ -127,7 +127,11 @@ def test_another_model_is_trained_as_the_file_says(folder: Path) -> None:
         (["--from", "scav-mobile", "--source", "folder", "--root", ".", "--layouts", "grid"], "joins 4", "--silent"),
         (["--from", ".", "--out", "run"], "best.safetensors does not exist", "runs/NAME"),
         (["--model", "scav-tiny", "--source", "folder"], "needs a folder", "--root"),
-        (["--model", "scav-tiny", "--source", "real-duet", "--root", "nowhere"], "nowhere is not a folder", "--root"),
+        (
+            ["--model", "scav-tiny", "--source", "real-duet", "--root", "nowhere"],
+            "nowhere is not a folder",
+            "benchmark build",
+        ),
         (["--model", "scav-tiny", "--dimension", "30"], "dimension is 30", "multiple"),
         (["--model", "scav-tiny", "--device", "gpu"], "'gpu'", "auto"),
         (["--model", "scav-tiny", "--batch-size", "many"], "invalid", "batch-size"),

@@ -79,7 +79,16 @@ def test_a_list_that_cannot_be(tmp_path: Path, told: Read, text: str, found: str
     assert code == 2
     assert found in said
     assert next_step in said
-    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_clips(tmp_path: Path, told: Read) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "out").mkdir()
+    code, said = told("prepare", tmp_path / "empty", "--out", tmp_path / "out")
+    assert code == 2
+    assert "holds no clip.\nGive a folder with videos, or with photos that have a sound file" in said
+    assert not list((tmp_path / "out").iterdir())  # the reader's own folder stays
 
 
 def test_clips_of_which_none_can_be_used(shelf: Path, tmp_path: Path, told: Read) -> None:

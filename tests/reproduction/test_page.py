@@ -7,7 +7,7 @@ from soundwhere.analysis.report import Report
 from soundwhere.errors import DataError
 from soundwhere.metrics.bootstrap import Interval
 from soundwhere.metrics.report import Table
-from soundwhere.reproduction.claims import Claim
+from soundwhere.reproduction.claims import Claim, Statement
 from soundwhere.reproduction.page import Page
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def test_a_part_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     assert "The disk &lt;is&gt; full." in text
     assert "No media." in text
     assert '<h2 id="part-2">Theory</h2>' in text
-    assert "agrees: 1" in text
+    assert "<b>The tables:</b> agrees: 1" in text
+    assert "The appendix:" not in text
+    page.statements.append(Statement("lemma", "1e-9", holds=False))
+    assert page.verdicts() == {"The tables:": "agrees: 1", "The appendix:": "differs: 1"}
     found = json.loads((tmp_path / "claims.json").read_text())
     assert [each["verdict"] for each in found["claims"]] == ["agrees"]
     assert json.loads((tmp_path / "theory/theory.json").read_text())["n"] == 1

@@ -203,6 +203,11 @@ def _printed(name: str, matches: Sequence[Match]) -> list[Published]:
     return own or [row for row in rows if row.benchmark in BESIDE]
 
 
+def rivals(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """Systems of others that were told nothing but clips."""
+    return [each for each in entrants if each.facts.kind == OWN and each.name not in (REFERENCE, STAND_IN)]
+
+
 def in_words(entrants: Sequence[Entrant], match: Match) -> dict[str, str]:
     """Which rows beat the constant, which listen, and how they compare with SCAV, by question."""
     figure = figure_name(JUDGED)
@@ -221,7 +226,7 @@ def in_words(entrants: Sequence[Entrant], match: Match) -> dict[str, str]:
         leads = {name: difference[key] for name, difference in against.items()}
         by = figure if key == JUDGED else "best frames"
         said[f"against SCAV, by {by}?"] = _sorted_out(leads, ("ahead of it", "undecided", "behind it"))
-        alone = [leads[each.label] for each in scored if each.facts.kind == OWN and each.label in leads]
+        alone = [leads[each.label] for each in rivals(scored) if each.label in leads]
         ahead = sum(lead.high < 0 for lead in alone)
         said[f"self-supervised rivals, by {by}?"] = f"SCAV is ahead of {ahead} of {len(alone)}."
     return said

@@ -44,6 +44,7 @@ STORE: Final = "annotations.sqlite"
 _SETTINGS: Final = "project.json"
 _SERVED_AS_IS: Final = frozenset({".jpg", ".jpeg", ".png", ".webp"})  # what every browser shows
 _JPEG_QUALITY: Final = 95
+_MANIFESTS: Final = "Give vggss.json, or a CSV file with id, kind and boxes, with --manifest."
 _REMEDY: Final = 'Its entries have "file", "class" and "bbox"; docs/annotate.md describes both forms.'
 
 
@@ -135,8 +136,11 @@ def read_manifest(path: Path) -> list[Entry]:
     """
     if not path.is_file():
         what = "is a folder, not a file" if path.is_dir() else "does not exist"
-        raise DataError(f"{path} {what}.", "Give vggss.json, or a CSV file with id, kind and boxes, with --manifest.")
-    entries = _from_csv(path) if path.suffix.lower() == ".csv" else _from_json(path)
+        raise DataError(f"{path} {what}.", _MANIFESTS)
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".json"):
+        raise DataError(f"{path} is neither a .csv nor a .json file.", _MANIFESTS)
+    entries = _from_csv(path) if kind == ".csv" else _from_json(path)
     require_unique((entry.name for entry in entries), path)
     return entries
 

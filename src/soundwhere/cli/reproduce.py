@@ -36,6 +36,7 @@ Examples:
   soundwhere reproduce --scale paper --data media/ --annotations annotations/ --root vggsound-train/ --allow-missing
 """
 
+_MADE_UP: Final = ": drawn things with synthesised sounds. real-duet and real-trio are here names of their layout"
 _KEPT: Final = 6  # copies of stage 1, to see how it converges
 
 
@@ -166,7 +167,9 @@ class _Parts:
         if self.options.dry_run:
             return 0
         self.page.run({name: part for name, part in parts.items() if name in self.options.parts}, say)
-        print(f"\nwrote {show_path(self.options.out / 'index.html')}: {self.page.verdicts()}")
+        print(f"\nwrote {show_path(self.options.out / 'index.html')}")
+        for of_what, verdicts in self.page.verdicts().items():
+            print(f"{of_what} {verdicts}")
         return 1 if self.page.problems else 0
 
     def _make_up(self) -> None:
@@ -183,7 +186,7 @@ class _Parts:
 
         options, budget = self.options, self.budget
         return {
-            "data": f"{self.data} ({options.scale})",
+            "data": f"{self.data} ({options.scale}){_MADE_UP if options.scale == 'made-up' else ''}",
             "benchmarks": ", ".join(options.benchmark),
             "scenes": "all" if options.limit is None else f"the first {options.limit} of each",
             "steps": f"{budget.steps} of each system"

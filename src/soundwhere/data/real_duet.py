@@ -70,7 +70,8 @@ class RealDuet:
         if not self.root.is_dir():
             raise DataError(
                 f"{self.root} is not a folder.",
-                "Give that of real-duet, wide-duet or a set in their layout: --root to train, --data to evaluate.",
+                "Give that of real-duet, wide-duet or a set in their layout: --root to train, --data to evaluate. "
+                "`soundwhere benchmark build` makes these from downloads, `soundwhere world --clips` a made-up one.",
             )
 
     def clips(self, split: Split, labels: bool = False, left_out: Fold | None = None) -> Clips:

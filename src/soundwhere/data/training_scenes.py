@@ -319,5 +319,7 @@ def data_root(data: DataConfig) -> Path:
         if data.source != "shards":
             raise ConfigError(f"{data.source} is read from folders, not from {data.root}.", "Use --source shards.")
     elif not data.root.is_dir():
-        raise DataError(f"{data.root} is not a folder.", "Give the folder of the data set with --root.")
+        rebuilt = data.source in ("real-duet", "wide-duet")
+        built = " `soundwhere benchmark build` makes it from downloads." if rebuilt else ""
+        raise DataError(f"{data.root} is not a folder.", f"Give the folder of the data set with --root.{built}")
     return data.root

@@ -33,6 +33,9 @@ _FORMATS: Final = (
     "A list is VGGSound's csv (id,start,label,split, with or without that line), a csv whose first line names "
     "file,start,end (and may name id,label,split), or MUSIC's json."
 )
+_FOLDERS: Final = (
+    "Give a folder with videos, or with photos that have a sound file of the same name, anywhere below it."
+)
 _SUFFIXES: Final = (".mp4", ".webm", ".mkv", *sorted(VIDEO_SUFFIXES - {".mp4", ".webm", ".mkv"}))
 _PROBED_AT_ONCE: Final = 4096
 _THREADS: Final = 8  # that read headers: waiting for disks, mostly
@@ -120,7 +123,10 @@ class Listing:
             yield entry
         if not seen:
             kept = f" of the split {self._split!r}" if self._split else ""
-            raise DataError(f"{', '.join(map(str, self._sources))} holds no clip{kept}.", _FORMATS)
+            listed = any(not path.is_dir() for path in self._sources)
+            raise DataError(
+                f"{', '.join(map(str, self._sources))} holds no clip{kept}.", _FORMATS if listed else _FOLDERS
+            )
 
     def find(self, entry: Entry) -> tuple[Path, bool]:
         """The file of an entry, and whether that is the clip alone, already cut out.

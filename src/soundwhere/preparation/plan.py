@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from soundwhere.data.shard_index import CLIPS, FORMAT, MANIFEST, read_manifest
 from soundwhere.errors import ConfigError, DataError, MediaError
-from soundwhere.files import as_csv, atomic_path, lock, make_folder, write_json
+from soundwhere.files import as_csv, atomic_path, claimed_folder, lock, write_json
 from soundwhere.preparation.clip import prepare_clip
 from soundwhere.preparation.lists import Entry
 from soundwhere.preparation.recipe import versions
@@ -98,10 +98,14 @@ def make_plan(
         ConfigError: The folder holds shards of another list or recipe.
         DataError: There is something wrong with the list.
     """
-    make_folder(folder)
-    with lock(folder / ".plan.lock", wait=True):  # jobs of an array begin together
+    waiting = folder / ".plan.lock"
+    with claimed_folder(folder), lock(waiting, wait=True):  # jobs of an array begin together
         if not (folder / MANIFEST).exists():
-            _write(folder, listing, recipe, shard_bytes, clips_per_shard, encode, features)
+            try:
+                _write(folder, listing, recipe, shard_bytes, clips_per_shard, encode, features)
+            except DataError:  # a list that is refused leaves nothing
+                waiting.unlink()
+                raise
     plan = read_plan(folder)
     stored = plan.manifest
     if different := recipe.differences(stored["recipe"]):

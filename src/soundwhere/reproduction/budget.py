@@ -85,7 +85,11 @@ def left_out(
         *(f"{system}: {reason.rstrip('.')}" for system, reason in systems.items()),
     ]
     short = budget.steps < budget.full or scenes is not None
-    return "; ".join(said) + (". So many claims stay undecided." if short else "") if said else "-"
+    return (
+        "; ".join(said) + (". So many claims stay undecided, and others may change with more." if short else "")
+        if said
+        else "-"
+    )
 
 
 @dataclass(frozen=True)

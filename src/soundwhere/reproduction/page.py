@@ -11,7 +11,7 @@ from soundwhere.files import write_json
 from soundwhere.reproduction.claims import as_values, claims_table, statements_table, tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -77,9 +77,10 @@ class Page:
         self.sections.append(Section(title, report.words, [*(first or []), *report.tables], pictures))
         return report.write(self.out / name, name, settings)
 
-    def verdicts(self) -> str:
-        """How many claims there are of each verdict, in words."""
-        return tally([*self.claims, *self.statements])
+    def verdicts(self) -> dict[str, str]:
+        """How many claims have each verdict, in words: of the tables, and of the appendix, which needs no data."""
+        judged: dict[str, Sequence[Claim | Statement]] = {"The tables:": self.claims, "The appendix:": self.statements}
+        return {of_what: tally(each) for of_what, each in judged.items() if each}
 
     def write(self) -> None:
         """Write the page and `claims.json` as they are now."""
@@ -87,6 +88,6 @@ class Page:
         facts = {**self.facts, "not done": missing or "-"}
         tables = [claims_table(self.claims)] if self.claims else []
         tables += [statements_table(self.statements)] if self.statements else []
-        first = Section("Verdicts", {"In all:": self.verdicts()}, tables)
+        first = Section("Verdicts", self.verdicts() or {"": tally([])}, tables)
         write_json(self.out / "claims.json", {"settings": facts, **as_values(self.claims, self.statements)})
         write_page(self.out / "index.html", "The paper, reproduced", facts, [first, *self.sections])

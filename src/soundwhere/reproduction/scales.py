@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 ScaleName = Literal["made-up", "real", "paper"]
 PartName = Literal["data-sets", "theory", "compare", "convergence", "ablation", "protocols", "figures"]
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
-QUICK_STEPS, QUICK_SCENES, QUICK_CLIPS = 70, 40, 320
+QUICK_STEPS, QUICK_SCENES, QUICK_CLIPS = 60, 40, 320
 MADE_UP_CLIPS, MADE_UP_SCENES = 1920, 300
 
 
