@@ -210,6 +210,7 @@ def test_on_a_phone_a_clip_opens_at_its_top_and_there_is_a_way_back(page: Page) 
     page.set_viewport_size({"width": 844, "height": 390})
     for _ in range(6):  # so many that the list has to be scrolled
         page.locator("#clips button", has_text="mute.mp4").click()
+        expect(page.locator("#progress")).to_be_visible()
         expect(page.locator("#doing-text")).to_contain_text("no sound track")
         page.get_by_role("link", name="soundwhere: all clips").click()
     again = card(page, "mute.mp4").get_by_role("button", name="Try again")
