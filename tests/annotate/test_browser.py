@@ -289,6 +289,7 @@ def test_touch_pinch_and_keys_help(project: Project, start: Callable[..., Any], 
     name = ann.name()
     ann.press("?")
     ann.expect(ann.page.locator("#keys")).to_contain_text("cannot tell, with a reason")
+    assert ann.page.evaluate("document.getElementById('keys').scrollTop") == 0  # it begins with its first key
     ann.press("Escape")
     ann.page.locator("[data-tool=exclude]").tap()
     ann.page.touchscreen.tap(*ann.at(75, 50))
@@ -312,4 +313,6 @@ def test_touch_pinch_and_keys_help(project: Project, start: Callable[..., Any], 
     assert {point[2] for point in points} == {0}
     ann.press("r")
     ann.expect(ann.page.locator("[data-action=reset]")).to_be_disabled()
+    ann.page.set_viewport_size({"width": 240, "height": 500})
+    assert ann.page.locator("#kind").evaluate("e => e.scrollWidth <= e.clientWidth")  # the class is never cut
     assert ann.complaints == []

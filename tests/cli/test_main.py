@@ -125,6 +125,7 @@ def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) ->
     for words in [[name], *([name, inner] for inner in (nested[1].split(",") if nested else ()))]:
         text = help_of(words, capsys)
         assert "{None}" not in text
+        assert "(default: )" not in text
         assert not text.rstrip().endswith("\\"), f"half an example of {words}"
         assert f"  soundwhere {' '.join(words)}" in text or words == ["localise"], f"no example of {words}"
     assert not re.search(r" FOLDER$", help_of(["serve"], capsys).partition("\n\n")[0])  # it is `[FOLDER]`
@@ -182,6 +183,15 @@ def test_an_unknown_option_of_a_command_within_one_is_explained_by_that_one(caps
     assert "soundwhere analyse compare --help" in said
     assert "--configs" in said
     assert "ablation" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [("trian --config x", "train"), ("benchmark inti x", "benchmark init"), ("bench comand", "bench command")],
+)
+def test_a_mistyped_command_names_the_nearest(words: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(words.split()) == 2
+    assert f"Did you mean `soundwhere {near}`?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "goes_on"), [("prepare", True), ("analyse compare", True), ("export", False)])

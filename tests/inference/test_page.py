@@ -309,3 +309,18 @@ def test_the_page_fits_the_screen(shown: Page, size: tuple[int, int]) -> None:
     assert video == canvas
     assert video is not None
     assert video["width"] / video["height"] == pytest.approx(2, rel=0.02)
+
+
+@pytest.mark.browser
+def test_names_stay_beside_their_lanes(shown: Page) -> None:
+    shown.set_viewport_size({"width": 1280, "height": 800})
+    track = shown.get_by_role("slider", name="Time").bounding_box()
+    assert track is not None
+    shown.get_by_label("Name of source 1").fill("a long name for a thing that is heard")
+    for name, whole in (("a long name for", False), ("Source 2", True)):
+        lane = shown.locator(".lane-name", has_text=name)
+        place = lane.bounding_box()
+        assert place is not None
+        assert place["x"] + place["width"] <= track["x"]
+        assert lane.evaluate("e => e.scrollWidth <= e.clientWidth") == whole
+        assert lane.evaluate("e => getComputedStyle(e).display") == "block"  # so that what is cut ends in an ellipsis

@@ -221,9 +221,30 @@ def test_a_file_is_played_and_localised(page: Page, scene: Scene) -> None:
     heat = alpha(page)
     assert heat.max() == 0 or within(centre(heat), scene["boxes"][0])
     (scene["folder"] / "text.mp4").write_text("once upon a time")
-    page.set_input_files("#file", scene["folder"] / "text.mp4")
+    for name, words in (("text.mp4", "cannot play text.mp4"), ("microphone.wav", "microphone.wav has no picture")):
+        page.set_input_files("#file", scene["folder"] / name)
+        expect(page.get_by_role("alert")).to_contain_text(words)
+        expect(page.locator("#live")).to_have_attribute("data-state", "idle")
+
+
+def test_what_went_wrong_is_still_said_when_the_server_is_back(browser: Browser, server: Any, tmp_path: Path) -> None:
+    page = browser.new_page()
+    page.add_init_script(
+        """window.sockets = []; window.WebSocket = class extends WebSocket {
+            constructor(address) { super(address); sockets.push(this); } };"""
+    )
+    page.goto(server.address)
+    page.get_by_role("button", name="Use camera and microphone").click()
+    soon(page, "soundwhere.live.answers.length > 0")
+    page.evaluate("sockets[0].close()")
+    expect(page.get_by_role("alert")).to_contain_text("not answering")
+    (tmp_path / "text.mp4").write_text("once upon a time")
+    page.set_input_files("#file", tmp_path / "text.mp4")
     expect(page.get_by_role("alert")).to_contain_text("cannot play text.mp4")
-    expect(page.locator("#live")).to_have_attribute("data-state", "idle")
+    soon(page, "sockets.length > 1 && sockets[1].readyState === WebSocket.OPEN")
+    page.wait_for_timeout(100)
+    expect(page.get_by_role("alert")).to_contain_text("cannot play text.mp4")
+    page.close()
 
 
 @pytest.mark.parametrize(
@@ -267,7 +288,11 @@ def test_from_another_machine_it_says_what_tls_needs_and_the_key_leaves_the_addr
     context = browser.new_context()
     page = opened(context, f"http://camera.example:{server.port}/")
     assert "Follow the link" in str(page.text_content("body"))
-    page.goto(server.address.replace("127.0.0.1", "camera.example"))
+    link = f"<a href='{server.address.replace('127.0.0.1', 'camera.example')}'>come in</a>"
+    page.route("http://mail.example/", lambda route: route.fulfill(content_type="text/html", body=link))
+    page.goto("http://mail.example/")  # where people read their mail
+    page.get_by_role("link").click()
+    expect(page.locator("#model")).to_have_text("scav-tiny")
     assert page.url == f"http://camera.example:{server.port}/"
     expect(page.locator("#why")).to_contain_text("over TLS (https)")
     expect(page.locator("#why")).to_contain_text(f"ssh -L {server.port}:127.0.0.1:{server.port} camera.example")

@@ -210,6 +210,7 @@ def test_on_a_phone_a_clip_opens_at_its_top_and_there_is_a_way_back(page: Page) 
     page.set_viewport_size({"width": 844, "height": 390})
     for _ in range(6):  # so many that the list has to be scrolled
         page.locator("#clips button", has_text="mute.mp4").click()
+        expect(page.locator("#progress")).to_be_visible()
         expect(page.locator("#doing-text")).to_contain_text("no sound track")
         page.get_by_role("link", name="soundwhere: all clips").click()
     again = card(page, "mute.mp4").get_by_role("button", name="Try again")
@@ -222,6 +223,19 @@ def test_on_a_phone_a_clip_opens_at_its_top_and_there_is_a_way_back(page: Page) 
     page.locator("#clips button", has_text="short.mp4").click()
     expect(page.locator(".player .stage video")).to_be_visible()
     assert page.evaluate("scrollY") == 0
+    for width, height in ((667, 375), (844, 390)):
+        page.set_viewport_size({"width": width, "height": height})
+        for name in ("Play", "Mute", "Full screen", "Keys"):
+            tool = page.get_by_role("button", name=name).last.bounding_box()
+            assert tool is not None
+            assert tool["y"] + tool["height"] <= height
+        lanes = page.get_by_role("slider", name="Time").bounding_box()
+        assert lanes is not None
+        assert lanes["y"] + 50 <= height  # the sound at least
+        page.mouse.move(100, height - 20)
+        page.mouse.wheel(0, 400)
+        soon(page, f"document.querySelector('.track').getBoundingClientRect().bottom <= {height}")
+        page.mouse.wheel(0, -400)
     page.get_by_role("button", name="Full screen").click()
     soon(page, "document.fullscreenElement !== null")
     stage = page.locator(".player .stage").bounding_box()

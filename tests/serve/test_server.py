@@ -165,12 +165,19 @@ def test_names_never_become_paths(client: TestClient, until: Until, jobs: Jobs) 
         ({}, 200),
         ({"Origin": "http://evil.example"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
         ({"Host": "evil.example"}, 421),
     ],
 )
 def test_only_the_page_itself_may_ask(client: TestClient, headers: dict[str, str], status: int) -> None:
     assert client.get("/api/jobs", headers=headers).status_code == status
     assert client.post("/api/uploads?name=bad", headers=headers, content=b"x").status_code == status
+
+
+def test_a_link_on_another_site_leads_to_the_page_and_does_nothing_else(client: TestClient) -> None:
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert client.get("/", headers=link).status_code == 200
+    assert client.post("/api/uploads?name=bad", headers=link, content=b"x").status_code == 403
 
 
 @pytest.mark.parametrize("key", ["", "secret"])

@@ -164,6 +164,30 @@ def test_a_photo_with_its_sound_and_what_was_chosen_for_it(client: httpx.Client,
     assert result["end_s"] == pytest.approx(2.0, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"no sound", "The sound beside photo.jpg is not a media file that can be read."),
+        (
+            b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>",
+            "The sound beside photo.jpg cannot be heard.",
+        ),
+    ],
+)
+def test_a_sound_that_is_none_is_told_without_its_place(
+    content: bytes, words: str, client: httpx.Client, until: Until
+) -> None:
+    photo = io.BytesIO()
+    Image.new("RGB", (40, 30)).save(photo, "JPEG")
+    half = client.post("/api/uploads", params={"name": "bark.wav", "half": "true"}, content=content).json()
+    about = {"name": "photo.jpg", "sound": half["sound"]}
+    number = client.post("/api/uploads", params=about, content=photo.getvalue()).json()["id"]
+    until(lambda: client.get(f"/api/jobs/{number}").json()["state"] == "failed")
+    job = client.get(f"/api/jobs/{number}").json()
+    assert job["error"] == words
+    assert "--" not in job["remedy"]
+
+
 def test_cancelling_leaves_no_traceback_in_the_log(
     start_program: Callable[..., Any], films: Path, tmp_path: Path, until: Until
 ) -> None:

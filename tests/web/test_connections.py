@@ -8,7 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from fastapi import Request  # noqa: TC002 - FastAPI reads it at run time
+from fastapi import Request, WebSocket  # noqa: TC002 - FastAPI reads it at run time
+from websockets.sync.client import connect
 
 from soundwhere.web.addresses import listen
 from soundwhere.web.application import make_application
@@ -50,9 +51,15 @@ class Running:
             time.sleep(3 * PATIENCE_S)
             return {"thought": True}
 
+        @app.websocket("/talk")
+        async def talk(speaker: WebSocket) -> None:
+            await speaker.accept()
+            async for words in speaker.iter_text():
+                await speaker.send_text(words)
+
         listener = listen("127.0.0.1", 0)
         self.port = listener.getsockname()[1]
-        self.server = make_server(Guard(app, streamed=frozenset({"/upload"})), Hasty)
+        self.server = make_server(Guard(app, streamed=frozenset({"/upload"})), Hasty, message_bytes=1000)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
         self.thread.start()
 
@@ -161,6 +168,15 @@ def test_an_answer_takes_as_long_as_it_needs(running: Running) -> None:
     with running.connect() as client:
         client.sendall(b"GET /think HTTP/1.1\r\n" + HEAD + b"\r\n")
         assert answer(client).endswith(b'{"thought":true}')
+
+
+def test_a_conversation_takes_as_long_as_it_needs(running: Running) -> None:
+    with connect(f"ws://127.0.0.1:{running.port}/talk") as client:
+        began = time.monotonic()
+        while time.monotonic() - began < 3 * PATIENCE_S:
+            client.send("still here")
+            assert client.recv(LONGEST_S) == "still here"
+            time.sleep(0.1)
 
 
 def test_a_request_whose_sender_left_is_not_acted_on(running: Running) -> None:

@@ -35,7 +35,9 @@ Examples:
 class Options:
     """Serve the page on which boxes become masks."""
 
-    project: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PROJECT ...")]
+    project: Annotated[
+        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PROJECT ...", help_behavior_hint="")
+    ]
     """Folders made by `soundwhere benchmark init`."""
     segmenter: str = "simple"
     """What makes masks: simple, onnx:DIR, or transformers:MODEL."""

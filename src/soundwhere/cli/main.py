@@ -5,7 +5,6 @@ Exit codes: 0 all done, 1 some files of a batch failed, 2 bad input or usage, 13
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import signal
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from soundwhere import __version__, cores
 from soundwhere.errors import ConfigError, SoundwhereError
+from soundwhere.terminal.messages import nearest_command
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -115,9 +115,7 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
         return first, arguments[1:]
     if first.startswith("-") or Path(first).suffix or os.sep in first or Path(first).exists():
         return "localise", arguments
-    near = difflib.get_close_matches(first, COMMANDS, n=1)
-    remedy = f"Did you mean `soundwhere {near[0]}`?" if near else f"The commands are: {', '.join(COMMANDS)}."
-    raise ConfigError(f"There is no command {first!r}, and no file of that name.", remedy)
+    raise ConfigError(f"There is no command {first!r}, and no file of that name.", nearest_command(first, COMMANDS))
 
 
 def _complain(message: str, code: int, debug: bool) -> int:

@@ -62,11 +62,17 @@ def attempt(load: Callable[[Job], Localiser], tell: Tell, order: tuple[Job, Path
         localise_job(load(job), job, folder, tell)
         return {"state": "done", "stage": ""}
     except SoundwhereError as error:
-        message, remedy = (text.replace(job.clip, job.name) for text in (error.message, error.remedy))
+        message, remedy = (_without_paths(text, job) for text in (error.message, error.remedy))
     except Exception as error:
         message = f"internal error: {type(error).__name__}: {error}"
         remedy = "This is a defect: please report it with this clip."
     return {"state": "failed", "stage": "", "error": message, "remedy": remedy}
+
+
+def _without_paths(text: str, job: Job) -> str:
+    """Words about a job's files, as somebody knows them who saw only what they chose."""
+    text = text.replace(job.clip, job.name)
+    return text.replace(job.audio, f"The sound beside {job.name}") if job.audio else text
 
 
 def localise_job(localiser: Localiser, job: Job, folder: Path, tell: Tell) -> None:
@@ -97,6 +103,8 @@ def open_clip(job: Job) -> Footage:
     from soundwhere.media.video import probe
 
     if job.audio:
+        if not probe(job.audio).has_audio:
+            raise MediaError(f"{job.audio} cannot be heard.", "Choose a photo and a recording together.")
         return Footage.open(job.clip, job.audio, name=job.name)
     info = probe(job.clip)
     if not info.has_video and not info.has_audio:

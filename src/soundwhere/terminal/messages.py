@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
 
@@ -19,6 +20,16 @@ def say(message: str) -> None:
 def show_path(path: Path | str) -> str:
     """A path, or words with a path in them, without line breaks and other characters that upset a terminal."""
     return "".join(character if character.isprintable() else "?" for character in str(path))
+
+
+def nearest_command(word: str, commands: Collection[str], before: str = "soundwhere") -> str:
+    """What to do about a mistyped command.
+
+    >>> nearest_command("inti", ["init", "verify"], "soundwhere benchmark")
+    'Did you mean `soundwhere benchmark init`?'
+    """
+    near = difflib.get_close_matches(word, commands, n=1)
+    return f"Did you mean `{before} {near[0]}`?" if near else f"The commands are: {', '.join(commands)}."
 
 
 def print_links(links: Sequence[str], note: str, host: str) -> None:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Optional, TypeVar, Union, get_args
 import tyro
 
 from soundwhere.errors import ConfigError
+from soundwhere.terminal.messages import nearest_command
 
 T = TypeVar("T")
 Nested = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]
@@ -48,6 +49,9 @@ def parse_nested(commands: Nested, arguments: list[str], command: str, descripti
     """As `parse`, for a command with others in it: the name of the one that is given, and its options.
 
     That one is read alone: an option it does not know is not looked for among those of the others.
+
+    Raises:
+        ConfigError: There is no command of that name.
     """
     name = arguments[0] if arguments else ""
     if name in commands:
@@ -57,6 +61,9 @@ def parse_nested(commands: Nested, arguments: list[str], command: str, descripti
             if not end.code:  # help was asked for
                 print(_examples(description, f"soundwhere {command} {name} "), end="")
             raise
+    if name and not name.startswith("-"):
+        remedy = nearest_command(name, commands, f"soundwhere {command}")
+        raise ConfigError(f"There is no command '{command} {name}'.", remedy)
     kinds = {kind: name for name, (kind, _) in commands.items()}
     options: Any = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for kind, name in kinds.items())]
     parsed = parse(options, arguments, command, description=description)

@@ -38,6 +38,11 @@ class Connection(H11Protocol):
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._stop_waiting()
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """The request was whole; from here on whoever speaks WebSocket looks after the connection."""
+        self._stop_waiting()
+        super().handle_websocket_upgrade(event)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the deadline."""
         self._stop_waiting()

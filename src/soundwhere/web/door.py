@@ -1,7 +1,7 @@
 """Who may come in: on this machine anyone; from others who followed the link with the key.
 
-The link leads on to the page itself, so the key does not stay in the address bar; it becomes a cookie that no other
-site can use.
+The link leads on to the page itself, so the key does not stay in the address bar; it becomes a cookie that goes along
+where somebody follows a link, from a mail in the browser for one, and with nothing else that comes from another site.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def locked_application(key: str, title: str, *packages: str, **options: Any) -> 
             if not secrets.compare_digest(given.encode(), key.encode()):
                 raise HTTPException(401, "This link is not valid, or no longer valid.")
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(_COOKIE, key, httponly=True, samesite="strict")
+            answer.set_cookie(_COOKIE, key, httponly=True, samesite="lax")
             return answer
 
     return app

@@ -32,7 +32,7 @@ _HEADERS: Final = (
 
 
 class Guard:
-    """Refuses what does not come from the page itself.
+    """Refuses what does not come from the page itself, but for people who follow a link to it.
 
     Args:
         app: What is guarded.
@@ -55,7 +55,7 @@ class Guard:
             return
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
         streamed = scope["path"] in self._streamed
-        refusal = self._refusal(headers, streamed)
+        refusal = self._refusal(headers, streamed, scope.get("method") == "GET" and _follows_link(headers))
         if scope["type"] == "websocket":  # its messages are limited by the server, see `make_server`
             await (self._app(scope, receive, send) if refusal is None else send({"type": "websocket.close"}))
             return
@@ -88,7 +88,7 @@ class Guard:
 
         await self._app(scope, once, with_headers)
 
-    def _refusal(self, headers: dict[str, str], streamed: bool) -> tuple[int, str] | None:
+    def _refusal(self, headers: dict[str, str], streamed: bool, link: bool) -> tuple[int, str] | None:
         host = headers.get("host", "").lower()
         named = _HOST.fullmatch(host)
         if named is None:
@@ -98,12 +98,17 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):
             return 403, "Requests from other sites are refused."
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if not link and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return 403, "Requests from other sites are refused."
         length = headers.get("content-length", "0")
         if not _LENGTH.fullmatch(length) or (int(length) > MOST_BYTES and not streamed):
             return 413, "The request is too large."
         return None
+
+
+def _follows_link(headers: dict[str, str]) -> bool:
+    """Whether somebody opens an address in a tab of its own, be it from a mail that they read in the browser."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 async def _read(receive: Receive) -> bytes | None:

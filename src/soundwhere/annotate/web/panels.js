@@ -35,6 +35,7 @@ export function showKeys() {
     return row;
   }));
   if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;  // not at its button
 }
 
 const REASONS = {

@@ -75,6 +75,7 @@
         self.video.onloadeddata = resolve;
         self.video.onerror = function () { reject(new Error("This browser cannot play " + file.name + ". `soundwhere " + file.name + "` can read more formats.")); };
       });
+      if (!this.video.videoWidth) throw new Error(file.name + " has no picture. Choose a video.");
       await this.take(function (context) {
         // an element gives its sound away once: it is asked for it again and again
         self.element = self.element || { context: context, node: context.createMediaElementSource(self.video) };

@@ -9,7 +9,7 @@
 
   var page = {
     session: null, state: "idle", layers: [], rows: [], opacity: 0.7, layer: null, hot: false, last: null,
-    answers: [], latencies: [], onsets: [], dropped: 0, paused: 0, onset: null, loudAt: -Infinity, levelDb: -Infinity,
+    answers: [], latencies: [], onsets: [], dropped: 0, paused: 0, lost: false, onset: null, loudAt: -Infinity, levelDb: -Infinity,
   };
   own.live = page; // for whoever measures
   var video = at("video"), canvas = at("heat"), small = document.createElement("canvas"), recorder = new own.Recorder();
@@ -18,6 +18,7 @@
   // What goes wrong
 
   function problem(words) {
+    page.lost = false;
     at("problem").textContent = words;
     at("problem").hidden = !words;
   }
@@ -126,8 +127,11 @@
   function connect() {
     stream = new own.Stream({
       answer: answer,
-      open: function () { problem(input.mute || ""); },
-      lost: function () { problem("The server is not answering. Trying again…"); },
+      open: function () { if (page.lost) problem(input.mute || ""); }, // anything else is still true
+      lost: function () {
+        problem("The server is not answering. Trying again…");
+        page.lost = true;
+      },
       problem: function (error, remedy) {
         stream = null;
         stop();
