@@ -105,6 +105,7 @@ def test_differences_are_named_by_section() -> None:
         "method.blank",
         "train.seed",
     ]
+    assert changed_settings(one, replace(one, method=Another())) == ["method"]  # whatever else it has
 
 
 def test_settings_are_frozen() -> None:

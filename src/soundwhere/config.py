@@ -246,11 +246,11 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "configuration
 
 
 def changed_settings(before: Any, after: Any) -> list[str]:
-    """The settings in which two configurations of one kind differ, such as `train.seed`."""
+    """The settings in which two configurations of one kind differ, such as `train.seed`; `method` for two methods."""
     names = []
     for key, value in vars(before).items():
         other = getattr(after, key)
-        if dataclasses.is_dataclass(value):
+        if dataclasses.is_dataclass(value) and type(value) is type(other):
             names += [f"{key}.{name}" for name in changed_settings(value, other)]
         elif value != other:
             names.append(key)

@@ -13,7 +13,7 @@ from soundwhere.errors import CheckpointError, ConfigError
 from soundwhere.methods.attention10k import Attention10kConfig
 from soundwhere.methods.catalogue import named_config
 from soundwhere.methods.files import build, write_model
-from soundwhere.methods.published import DROPPED, is_released, read_published, rename
+from soundwhere.methods.published import DROPPED, is_released, published_name, read_published, rename
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,8 +93,17 @@ def test_unknown_missing_and_misshapen_names_are_listed(ez_vsl: Network, tmp_pat
         read_published("ez-vsl", tmp_path / "odd.pth", small("ez-vsl"))
     message = caught.value.message
     assert "1 unknown: flow.weight" in message
-    assert "1 missing: project_audio.bias" in message
-    assert "1 of another shape: project_visual.weight (3, 3) instead of (8, 512, 1, 1)" in message
+    assert "1 missing: aud_proj.bias" in message
+    assert "1 of another shape: img_proj.weight (3, 3) instead of (8, 512, 1, 1)" in message
+
+
+@pytest.mark.parametrize("name", [*RESNETS, *PLAIN])
+def test_what_is_wrong_is_listed_under_the_names_in_the_file(name: str) -> None:
+    """Those of the package are not in the user's file."""
+    network = build(small(name))
+    for theirs, tensor in as_published(network).items():
+        renamed, _ = rename({theirs: tensor}, network.published)
+        assert [published_name(own, network.published) for own in renamed] in ([theirs], [])
 
 
 def test_a_file_of_another_method_is_refused(ez_vsl: Network, tmp_path: Path) -> None:

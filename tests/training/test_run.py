@@ -15,6 +15,7 @@ from PIL import Image
 from soundwhere.data.training_scenes import Needs
 from soundwhere.errors import ConfigError
 from soundwhere.methods.files import read_facts, read_model, read_tensors
+from soundwhere.methods.lvs import LVSConfig
 from soundwhere.methods.scav import stages
 from soundwhere.training import run as module
 from soundwhere.training.checkpoint import Progress, read_progress
@@ -123,6 +124,14 @@ def test_what_a_run_depends_on_cannot_change_on_the_way(config: Config, tmp_path
         train(config, tmp_path)
     assert "--resume" in caught.value.remedy
     assert (tmp_path / "latest.safetensors").read_bytes() == before
+
+
+def test_a_run_of_another_method_is_not_gone_on_with(config: Config, tmp_path: Path) -> None:
+    config = replace(config, method=replace(config.method, stage="one", steps_one=1))
+    train(config, tmp_path)
+    rival = LVSConfig(visual="tiny", audio="tiny", frame_px=64, spectrogram="mel", steps=2)
+    with pytest.raises(ConfigError, match="trains the method 'scav', but 'lvs' is to be trained"):
+        train(replace(config, method=rival), tmp_path, resume=True)
 
 
 def test_a_run_that_has_passed_its_end_still_gives_a_model(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from soundwhere.config import MethodConfig
     from soundwhere.evaluation.answerers import Method
     from soundwhere.evaluation.constant import Constant
     from soundwhere.evaluation.rows import Row
@@ -58,6 +59,8 @@ class Options:
     """Models: names, files written by `soundwhere train`, or folders of runs."""
     checkpoint_of: Annotated[str | None, named("METHOD")] = None
     """Read files of --model that this package did not write as the authors of this method released them."""
+    classes: Annotated[tuple[str, ...], named("NAME ...")] = ()
+    """Classes of a released checkpoint that reads labels, in the order of their numbers."""
     download: Annotated[bool, *FLAG] = False
     """Fetch ImageNet weights that a released checkpoint lacks, if they are not on this machine."""
     predictions: Annotated[Path | None, named("DIR")] = None
@@ -260,12 +263,16 @@ def _check(options: Options) -> Preset:
 def _check_released(options: Options) -> None:
     """Refuse --checkpoint-of where no file could be meant."""
     if options.checkpoint_of is None:
+        if options.classes:
+            raise ConfigError(
+                "--classes names the classes of a released checkpoint, and none is given.",
+                "Add --checkpoint-of METHOD; what `soundwhere train` wrote knows its classes.",
+            )
         return
-    from soundwhere.methods.catalogue import named_config
     from soundwhere.methods.files import model_file
     from soundwhere.methods.published import is_released
 
-    named_config(options.checkpoint_of)
+    _released_config(options)
     for name in options.model:
         model_file(name)  # one that is not there
     if not any(is_released(Path(name)) for name in options.model):
@@ -276,6 +283,20 @@ def _check_released(options: Options) -> None:
         )
 
 
+def _released_config(options: Options) -> MethodConfig:
+    """The configuration of a released checkpoint: as published, with the classes that were named."""
+    from soundwhere.methods.catalogue import named_config
+
+    assert options.checkpoint_of is not None
+    config = named_config(options.checkpoint_of)
+    if not options.classes:
+        return config
+    if not hasattr(config, "classes"):
+        raise ConfigError(f"The method {config.family!r} knows no classes.", "Leave out --classes.")
+    changes: dict[str, Any] = {"classes": options.classes}
+    return dataclasses.replace(config, **changes)
+
+
 def _load(options: Options, name: str) -> Network:
     """A model, perhaps as its authors released it."""
     from soundwhere.methods.files import load_model
@@ -283,7 +304,8 @@ def _load(options: Options, name: str) -> Network:
 
     if options.checkpoint_of is None or not is_released(Path(name)):
         return load_model(name)
-    return read_published(options.checkpoint_of, Path(name), download=options.download)
+    config = _released_config(options)
+    return read_published(options.checkpoint_of, Path(name), config, download=options.download)
 
 
 def _can_draw_page() -> bool:

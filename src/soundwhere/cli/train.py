@@ -16,7 +16,7 @@ import tyro
 from soundwhere.config import Config, DataConfig, TrainConfig
 from soundwhere.errors import ConfigError
 from soundwhere.files import parse_json
-from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, named_config, read_config
+from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, find_method, named_config, read_config
 from soundwhere.terminal.messages import say
 from soundwhere.terminal.options import named, parse
 
@@ -111,7 +111,8 @@ def _start(options: Any, config: Config) -> Iterator[Path | None]:
     from soundwhere.methods.files import write_model
     from soundwhere.methods.published import read_published
 
-    network = read_published(options.checkpoint_of, options.start, config.method, download=options.download)
+    method = find_method(config.method.family).check(config).method  # which knows the classes of the clips
+    network = read_published(options.checkpoint_of, options.start, method, download=options.download)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "published.safetensors"
         write_model(file, network)

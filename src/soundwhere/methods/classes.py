@@ -44,7 +44,8 @@ def require_classes(config: MethodConfig, classes: Sequence[str]) -> None:
     if not classes:
         raise ConfigError(
             f"The method {config.family!r} needs the names of its classes.",
-            "Train it on clips that have classes, which it takes from them, or give --classes.",
+            "Train it on clips that have classes, which it takes from them. Those of a checkpoint that its authors "
+            "released are named in the order of their numbers: `soundwhere evaluate ... --classes NAME ...`.",
         )
 
 

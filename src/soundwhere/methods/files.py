@@ -202,7 +202,8 @@ def _open(path: Path, framework: Literal["np", "pt"]) -> Any:
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
             f"{path} is not a readable safetensors file ({error}).",
-            "It may be truncated or of another kind: copy it again, or give a file written by `soundwhere train`.",
+            "It may be truncated or of another kind: copy it again, or give a file written by `soundwhere train`; what "
+            "the authors of a method released is read with --checkpoint-of METHOD.",
         ) from error
 
 

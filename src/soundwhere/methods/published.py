@@ -105,7 +105,8 @@ def load_published(network: Network, tensors: Mapping[str, Tensor], where: str) 
     if strange:
         problems = {**problems, "unknown": strange + problems.get("unknown", [])}
     if problems:
-        found = "; ".join(f"{len(names)} {what}: {_some(names)}" for what, names in problems.items())
+        theirs = {what: [published_name(name, network.published) for name in names] for what, names in problems.items()}
+        found = "; ".join(f"{len(names)} {what}: {_some(names)}" for what, names in theirs.items())
         raise CheckpointError(
             f"{where} is not a published checkpoint of {network.config.name!r} ({found}).",
             "Check that file and method belong together; a file from another version of the code may have other names.",
@@ -132,6 +133,19 @@ def rename(tensors: Mapping[str, Tensor], table: Mapping[str, str]) -> tuple[dic
         elif table[beginning] != DROPPED:
             renamed[table[beginning] + plain.removeprefix(beginning)] = tensor
     return renamed, unknown
+
+
+def published_name(name: str, table: Mapping[str, str]) -> str:
+    """What authors call a part of a network, which is how a user finds it in their file; without one, its own name.
+
+    >>> published_name("project.bias", {"img_proj.": "project.", "fc.": "-"})
+    'img_proj.bias'
+    """
+    fitting = [(ours, theirs) for theirs, ours in table.items() if ours != DROPPED and name.startswith(ours)]
+    if not fitting:
+        return name
+    ours, theirs = max(fitting, key=lambda pair: len(pair[0]))
+    return theirs + name.removeprefix(ours)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
 """SSL-TIE: LVS, and a picture that is turned and scaled must be localised in the turned and scaled place.
 
-Liu, Wang, Zhou, Wang, Zheng, Huang, Jin, Ma and Zhang, Exploiting Transformation Invariance and Equivariance for
-Self-Supervised Sound Localisation, ACM MM 2022 (github.com/jinxiang-liu/SSL-TIE). Deviations: masks are normalised in
+Liu, Ju, Xie and Zhang, Exploiting Transformation Invariance and Equivariance for Self-Supervised Sound Localisation,
+ACM MM 2022 (github.com/jinxiang-liu/SSL-TIE). Deviations: masks are normalised in
 log space; pictures are squashed before they are changed; one band and one span are blanked in every spectrogram,
 instead of four in five; sounds of 3 s are repeated to 10 s. Pictures are turned while training, so that features of a
 frozen visual encoder cannot be cached.

@@ -140,6 +140,12 @@ class Run:
                 f"{self.folder} holds no run to resume.", "Leave out --resume, and give its settings, to start one."
             )
         stored, progress = read_progress(self.latest)
+        before, given = stored.method.family, self.config.method.family
+        if before != given:
+            raise ConfigError(
+                f"The run in {self.folder} trains the method {before!r}, but {given!r} is to be trained.",
+                "Leave the method out to go on with the run's own, or start another run with another --out.",
+            )
         fixed = set(changed_settings(stored, self.config)) - changeable(self.config)
         if fixed:
             raise ConfigError(

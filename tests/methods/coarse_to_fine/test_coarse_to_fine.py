@@ -20,6 +20,7 @@ from soundwhere.methods.coarse_to_fine.model import CoarseToFine, CoarseToFineCo
 from soundwhere.methods.coarse_to_fine.stages import METHOD
 from soundwhere.methods.method import Given
 from soundwhere.methods.published import rename
+from soundwhere.metrics.functional import consensus_iou
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,12 @@ def test_the_recorded_map_of_the_whole_picture(oracle: Callable[[str], Any]) -> 
     large = F.interpolate(one, size=(256, 256), mode="bilinear", align_corners=False)[:, 0]
     large = large / large.amax((1, 2), keepdim=True)
     recording.agree(test_location_every8=large[:, 4::8, 4::8])
+    # and its score: boxes that agree by half each, the map from half its maximum on
+    agreement = torch.zeros(4, 256, 256)
+    for picture, boxes in zip(agreement, recording["test_truth_boxes"].tolist(), strict=True):
+        for left, top, right, bottom in boxes:
+            picture[top:bottom, left:right] += 0.5
+    assert torch.equal(consensus_iou(large > 0.5, agreement), recording["test_ciou_at_half"])
 
 
 def test_matching_by_hand() -> None:

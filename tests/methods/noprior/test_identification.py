@@ -43,6 +43,7 @@ def test_the_recorded_training(oracle: Callable[[str], Any]) -> None:
     groups = torch.tensor([group(*pair, Rules()) for pair in zip(found.vectors, background, strict=True)])
     contrast, objects = losses(cells, sound, Thresholds(), Rules())
     grid = (4, -1, 7, 7)
+    to_background = F.pairwise_distance(loud, background[:, None]).reshape(4, 1, 7, 7)
     distances = distances_between(loud).gather(2, found.seeds[:, None].expand(-1, 49, -1)).transpose(1, 2)
     assert torch.equal(found.seeds, recording["seeds"])
     assert torch.equal(found.joined.reshape(grid), recording["cell_masks"])
@@ -54,6 +55,7 @@ def test_the_recorded_training(oracle: Callable[[str], Any]) -> None:
         background=background,
         object_vectors=found.vectors,
         distance_to_seed=distances.reshape(grid),
+        distance_to_background=to_background.expand(-1, found.seeds.shape[1], -1, -1),
         loss_lvs=contrast,
         loss_object=objects,
         loss=contrast + objects,
@@ -77,6 +79,8 @@ def test_the_recorded_inference(name: str, oracle: Callable[[str], Any]) -> None
     found = network.every_object(cells, sound)[place]
     recording.agree(**{f"{name}_maps": found.maps})
     loud, similarity, background = signals(cells, F.normalize(sound, dim=1), Thresholds())
+    if prefix:
+        recording.agree(**{f"{prefix}similarity": similarity[0].reshape(cells.shape[2:])})
     every = identify(loud, similarity, background, 0.1)
     real = every.vectors[place].any(-1)
     assert torch.equal(every.seeds[place][real], recording[f"{name}_seeds"])

@@ -1,8 +1,8 @@
 """NoPrior: objects that sound are identified one after the other, without being told how many there are.
 
-Kim, Um, Lee and Kim, Learning to Visually Localize Multiple Sound Sources via a Guidance Toward Each Sound Source
-Without Prior Source Knowledge, CVPR 2024 (github.com/VisualAIKHU/NoPrior_MultiSSL). `identification` is the iterative
-part, `model` the network and what it minimises.
+Kim, Um, Lee and Kim, Learning to Visually Localize Sound Sources from Mixtures without Prior Source Knowledge, CVPR
+2024 (github.com/VisualAIKHU/NoPrior_MultiSSL). `identification` is the iterative part, `model` the network and what it
+minimises.
 
 Deviations: there is no optical flow, so the attention that it guides is even (`flow = "still"`: what the published
 network computes when the flow is the same everywhere, as it is of a photo) or left out (`flow = "none"`). A frozen
