@@ -3,13 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import torch
 from torch import nn
 
-from soundwhere.methods.ots import AVE, AVENet, AVOLNet, OTSConfig, ave_loss, avol_loss, loss
+from soundwhere.methods.ots import AVE, METHOD, AVENet, AVOLNet, OTSConfig, ave_loss, avol_loss, loss
 from soundwhere.methods.two_encoders import pool
 from soundwhere.models.encoders import build_audio, build_visual
 from soundwhere.models.encoders.norm import SynchronisedBatchNorm1d, SynchronisedBatchNorm2d
+from soundwhere.training.loop import learning_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,3 +87,11 @@ def test_every_norm_spans_all_processes() -> None:
     norms = [part for part in network.modules() if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d)]
     assert isinstance(network.vl2norm, SynchronisedBatchNorm1d)
     assert all(isinstance(norm, SynchronisedBatchNorm1d | SynchronisedBatchNorm2d) for norm in norms)
+
+
+def test_the_rate_falls_as_published() -> None:
+    [stage] = METHOD.stages(OTSConfig())
+    epochs = [learning_rate(stage.schedule, round(epoch * 144_000 / 64), 10**6) for epoch in (15, 16, 32)]
+    assert epochs == pytest.approx([5e-5, 0.94 * 5e-5, 0.94**2 * 5e-5])
+    [stage] = METHOD.stages(AVE)
+    assert learning_rate(stage.schedule, 10**5, 10**6) == 2.5e-5

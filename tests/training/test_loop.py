@@ -171,3 +171,9 @@ def test_bf16_trains_in_low_precision_and_keeps_weights_in_full() -> None:
     assert math.isfinite(statistics["loss"])
     assert layer.w.dtype == torch.float32
     assert layer.w.abs().min() > 0
+
+
+def test_the_rate_may_fall_in_stairs() -> None:
+    rates = [learning_rate(plan(learning_rate=1.0, fall=0.94, fall_every=3), step, 100) for step in range(9)]
+    assert rates == pytest.approx([1.0] * 3 + [0.94] * 3 + [0.94**2] * 3)
+    assert learning_rate(plan(learning_rate=1.0, fall=0.94), 99, 100) == 1.0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from soundwhere.config import MethodConfig
 
 DESCRIPTION = """\
-Print versions, devices, weights, and what to do about what is missing; with a file, or the name of a model, what is in it.
+Print versions, devices, weights, and what to do about what is missing; with a file or a model, what is in it.
 
 Examples:
   soundwhere doctor

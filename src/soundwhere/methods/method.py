@@ -272,6 +272,8 @@ class Schedule:
         learning_rate: Highest rate.
         decay: Rate over the steps: `constant`, or half a `cosine` down to 0.
         warmup_steps: Steps over which the rate rises from 0.
+        fall: What the rate is multiplied by, again and again.
+        fall_every: After so many steps; 0 for never.
         clip_norm: Largest norm of the gradient; 0 leaves it as it is.
         accumulate: Parts a process's batch is cut into.
         weight_decay: Added to the gradient, or with `adamw` taken from the weights.
@@ -285,6 +287,8 @@ class Schedule:
     learning_rate: float
     decay: Literal["constant", "cosine"] = "constant"
     warmup_steps: int = 0
+    fall: float = 1.0
+    fall_every: int = 0
     clip_norm: float = 0.0
     accumulate: int = 1
     weight_decay: float = 0.0

@@ -3,8 +3,8 @@
 Arandjelović and Zisserman, Objects that Sound, ECCV 2018. There is no official code; the heads are those of
 github.com/rohitrango/objects-that-sound (AVE-Net) and github.com/kyuyeonpooh/objects-that-sound (AVOL-Net). Deviations:
 pairs that do not match are of another clip, not of another class, so that no label is read; Adam instead of SGD for
-AVE-Net in the controlled configuration; the rate of AVOL-Net stays constant (it fell by 6 % every 16 epochs). AVE-Net
-makes no map: here its head is asked about every cell as if it were the whole picture.
+AVE-Net in the controlled configuration. AVE-Net makes no map: here its head is asked about every cell as if it were
+the whole picture.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from soundwhere.config import require_least, require_positive
 from soundwhere.losses.pairs import with_strangers
 from soundwhere.methods.single_stage import SingleStageMethod
 from soundwhere.methods.two_encoders import TwoEncoders, TwoEncodersConfig, one_map, pool
@@ -47,6 +48,17 @@ class OTSConfig(TwoEncodersConfig):
     batch_size: int = 64
     learning_rate: float = 5e-5
     weight_decay: float = 1e-5
+    fall: float = 0.94
+    """What the learning rate is multiplied by, again and again."""
+    fall_every: int = 36_000
+    """After so many steps, 16 epochs of VGGSound's 144,000 clips; 0 for never."""
+
+    training: ClassVar[frozenset[str]] = TwoEncodersConfig.training | {"fall", "fall_every"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "fall")
+        require_least(0, self, "fall_every")
 
 
 class AVOLNet(TwoEncoders):
@@ -164,7 +176,7 @@ def loss(network: AVOLNet | AVENet, batch: Batch) -> dict[str, Tensor]:
     return {"loss": avol_loss(network.scores(cells, sounds), match)}
 
 
-AVE = OTSConfig(name="ots-ave", head="ave", optimiser="sgd", learning_rate=2.5e-5, weight_decay=0.0)
+AVE = OTSConfig(name="ots-ave", head="ave", optimiser="sgd", learning_rate=2.5e-5, weight_decay=0.0, fall_every=0)
 
 METHOD = SingleStageMethod(
     OTSConfig,

@@ -42,10 +42,12 @@ class DivergedError(SoundwhereError):
 
 
 def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
-    """The rate of a step: linear warm-up, then constant or a half cosine down to 0."""
+    """The rate of a step: linear warm-up, then constant, falling in stairs, or a half cosine down to 0."""
     rate = schedule.learning_rate * min(1.0, (step + 1) / max(1, schedule.warmup_steps))
     if schedule.decay == "cosine":
         rate *= 0.5 * (1 + math.cos(math.pi * step / max(1, steps)))
+    if schedule.fall_every:
+        rate *= schedule.fall ** (step // schedule.fall_every)
     return rate
 
 
