@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
     import torch
 
-    from soundwhere.config import MethodConfig
     from soundwhere.evaluation.answerers import Method
     from soundwhere.evaluation.constant import Constant
     from soundwhere.evaluation.rows import Row
     from soundwhere.evaluation.scoring import Evaluation, RowScores
     from soundwhere.evaluation.task import Request, Task
-    from soundwhere.methods.method import Network
     from soundwhere.metrics.presets import Preset
     from soundwhere.metrics.report import Table
 
@@ -155,11 +153,13 @@ def _evaluate(options: Options, preset: Preset, command: str, device: torch.devi
     from soundwhere.evaluation.task import choose_scenes, constant_for, load_methods
     from soundwhere.terminal.messages import print_written
     from soundwhere.terminal.progress import Bar
+    from soundwhere.terminal.released import Released
     from soundwhere.terminal.tables import print_tables
 
     page = options.page and _can_draw_page()
     out = _out(options)
-    _check_released(options)
+    released = Released(options.checkpoint_of, options.classes, options.download)
+    released.check(options.model)
     predictions = None if options.predictions is None else Predictions(options.predictions)
     request = _request(options)
     benchmark = request.open()
@@ -177,7 +177,7 @@ def _evaluate(options: Options, preset: Preset, command: str, device: torch.devi
         stamp=request.stamp(out),
     )
     drawn = find_scenes(task.names, options.figure)
-    methods, maps = load_methods(options.model, predictions, task, preset, device, lambda name: _load(options, name))
+    methods, maps = load_methods(options.model, predictions, task, preset, device, released.load)
     old = outdated(out / "scores")
     if old:
         files = f"{len(old)} files" if len(old) > 1 else "1 file"
@@ -258,54 +258,6 @@ def _check(options: Options) -> Preset:
             name = f"{preset.name}, {options.protocol}"
             preset = dataclasses.replace(preset, name=name, domain=domain, call="picture")
     return preset
-
-
-def _check_released(options: Options) -> None:
-    """Refuse --checkpoint-of where no file could be meant."""
-    if options.checkpoint_of is None:
-        if options.classes:
-            raise ConfigError(
-                "--classes names the classes of a released checkpoint, and none is given.",
-                "Add --checkpoint-of METHOD; what `soundwhere train` wrote knows its classes.",
-            )
-        return
-    from soundwhere.methods.files import model_file
-    from soundwhere.methods.published import is_released
-
-    _released_config(options)
-    for name in options.model:
-        model_file(name)  # one that is not there
-    if not any(is_released(Path(name)) for name in options.model):
-        raise ConfigError(
-            f"--checkpoint-of {options.checkpoint_of}: none of the models is a file that its authors could have "
-            "released.",
-            "Give that file with --model; what `soundwhere train` wrote says itself whose it is.",
-        )
-
-
-def _released_config(options: Options) -> MethodConfig:
-    """The configuration of a released checkpoint: as published, with the classes that were named."""
-    from soundwhere.methods.catalogue import named_config
-
-    assert options.checkpoint_of is not None
-    config = named_config(options.checkpoint_of)
-    if not options.classes:
-        return config
-    if not hasattr(config, "classes"):
-        raise ConfigError(f"The method {config.family!r} knows no classes.", "Leave out --classes.")
-    changes: dict[str, Any] = {"classes": options.classes}
-    return dataclasses.replace(config, **changes)
-
-
-def _load(options: Options, name: str) -> Network:
-    """A model, perhaps as its authors released it."""
-    from soundwhere.methods.files import load_model
-    from soundwhere.methods.published import is_released, read_published
-
-    if options.checkpoint_of is None or not is_released(Path(name)):
-        return load_model(name)
-    config = _released_config(options)
-    return read_published(options.checkpoint_of, Path(name), config, download=options.download)
 
 
 def _can_draw_page() -> bool:
