@@ -18,7 +18,7 @@ from soundwhere.errors import ConfigError
 from soundwhere.files import parse_json
 from soundwhere.methods.catalogue import DEFAULT, config_from, default_config, find_method, named_config, read_config
 from soundwhere.terminal.messages import say
-from soundwhere.terminal.options import named, parse
+from soundwhere.terminal.options import FLAG, named, parse
 
 DESCRIPTION = """\
 Train a model: stage 1, stage 2, or one after the other. Labels are read by the methods that say so, and by no other.
@@ -43,21 +43,21 @@ class Options:
 
     out: Path
     """Folder of the run: checkpoints, metrics.jsonl, contact sheets."""
-    config: Path | None = None
+    config: Annotated[Path | None, named("FILE")] = None
     """TOML file with [method], [data] and [train]; flags override it."""
     name: Annotated[str, tyro.conf.arg(name="model")] = DEFAULT
-    """Named model to train: scav-r18, scav-mobile, scav-tiny, or another method's name."""
-    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Named model to train: scav-wide, scav-r18, scav-mobile, scav-tiny, or another method's name."""
+    resume: Annotated[bool, *FLAG] = False
     """Go on from the folder's latest checkpoint."""
-    auto_resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    auto_resume: Annotated[bool, *FLAG] = False
     """Go on if the folder has a checkpoint, else start: the same command for both, as clusters give it."""
-    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="MODEL", help_behavior_hint="")] = None
     """Begin from the weights of this model: its name, its file or the folder of its run."""
     checkpoint_of: Annotated[str | None, named("METHOD")] = None
     """Read --from as the checkpoint that the authors of this method released, such as ez-vsl."""
-    download: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    download: Annotated[bool, *FLAG] = False
     """Fetch ImageNet weights of the visual encoder if they are not on this machine."""
-    report: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    report: Annotated[bool, *FLAG] = False
     """Afterwards score held-out scenes of the made-up world beside the controls and write report.html."""
 
 
