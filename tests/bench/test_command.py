@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 def test_the_command_is_timed_in_a_process_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = tmp_path / "clip.mp4"
     write_clip(clip, 1.0, size=(64, 96), fps=10)
-    bench_command(clip, {"onnx": ["--model", "scav-tiny", "--device", "cpu"]}, seconds=1.0, turns=1)
-    head, json_only, overlay, _ = capsys.readouterr().out.splitlines()
+    rows = bench_command(clip, {"onnx": ["--model", "scav-tiny", "--device", "cpu"]}, seconds=1.0, turns=1)
+    head, *lines, _ = capsys.readouterr().out.splitlines()
     assert head.split() == ["seconds", "wall", "first", "CPU", *PARTS]
-    for line in (json_only, overlay):
-        wall_s, first_s, cpu_s, *parts_s = map(float, line.split()[2:])
-        assert 0 < first_s < wall_s
-        parts = dict(zip(PARTS, parts_s, strict=True))
-        assert min(parts["import"], parts["open"], parts["network"]) > 0
-        assert 0 < sum(parts_s) <= cpu_s + 0.05
-        assert (parts["draw"] > 0) == (line is overlay)
+    for line, row, what in zip(lines, rows, ("json", "overlay"), strict=True):
+        parts_s = row["parts_s"]
+        told = [row["wall_s"], row["first_s"], row["cpu_s"], *parts_s.values()]
+        assert line.split() == ["onnx,", what, *(f"{figure:.2f}" for figure in told)]
+        assert 0 < row["first_s"] < row["wall_s"]
+        assert min(parts_s["import"], parts_s["open"], parts_s["network"]) > 0
+        assert 0 < sum(parts_s.values()) <= row["cpu_s"] + 0.05
+        assert (parts_s["draw"] > 0) == (what == "overlay")
 
 
 def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
