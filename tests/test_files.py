@@ -126,6 +126,14 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
         make_folder(tmp_path / "new")
 
 
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="is not a file that could be replaced"):
+        write_text(tmp_path / "pipe", "x")
+    assert (tmp_path / "pipe").is_fifo()
+    assert names(tmp_path) == ["pipe"]
+
+
 def test_errors_about_other_files_are_not_about_the_output(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     path = tmp_path / "out" / "out.txt"

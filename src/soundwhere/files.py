@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
@@ -136,6 +137,8 @@ def _exchange(one: Path, other: Path) -> bool:
 def temporary_path(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`, whatever becomes of it; what has that name in the end is removed."""
     make_folder(path.parent)
+    if _is_device(path):
+        raise OutputError(f"{path} is not a file that could be replaced.", "Give the name of a file.")
     temporary = path.with_name(f".{secrets.token_hex(6)}{_PARTIAL}{path.suffix}")
     try:
         yield temporary
@@ -149,6 +152,14 @@ def temporary_path(path: Path) -> Iterator[Path]:
         except KeyboardInterrupt:  # a second one, while what the first one left is cleared away
             _remove(temporary)
             raise
+
+
+def _is_device(path: Path) -> bool:
+    """Whether something else than a file or a folder has this name: /dev/null must not become a file."""
+    with suppress(OSError):
+        mode = path.stat().st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
 
 
 def _remove(path: Path) -> None:
