@@ -300,9 +300,13 @@ def test_from_another_machine_it_says_what_tls_needs_and_the_key_leaves_the_addr
     expect(page.get_by_role("button", name="Use camera and microphone")).to_be_disabled()
     page.set_input_files("#file", scene["folder"] / "clip.mp4")  # which works over plain http, too
     soon(page, "soundwhere.live.hot")
-    context.close()
     code, errors = server.end()
     assert (code, errors) == (0, "")
+    expect(page.get_by_role("alert")).to_contain_text("not answering")
+    again = start_live("--host", "0.0.0.0", "--port", str(server.port))  # with another key
+    expect(page.get_by_role("alert")).to_contain_text("Follow the link")
+    context.close()
+    again.end()
 
 
 def test_the_page_waits_for_a_server_that_stops(browser: Browser, start_live: Callable[..., Any]) -> None:

@@ -92,9 +92,9 @@ class Graphs:
     ) -> Found:
         """See `Runs`."""
         # picture by picture: what is computed for one fits a processor's caches
-        features = np.concatenate([self._run("see", picture[None])[0] for picture in pictures])
-        chosen = list(shown)
-        found = Found(*self._run("answer", features[chosen], np.stack(heard), pictures[chosen]))
+        features = [self._run("see", picture[None])[0] for picture in pictures]
+        shown_features = np.concatenate([features[number] for number in shown])
+        found = Found(*self._run("answer", shown_features, np.stack(heard), pictures[list(shown)]))
         return found if sources is None else Found(*(values[:, :sources] for values in found))
 
     def _run(self, part: str, *values: NDArray[Any]) -> list[Floats]:

@@ -129,8 +129,11 @@
       answer: answer,
       open: function () { if (page.lost) problem(input.mute || ""); }, // anything else is still true
       lost: function () {
-        problem("The server is not answering. Trying again…");
+        if (!page.lost) problem("The server is not answering. Trying again…");
         page.lost = true;
+        session().catch(function (error) { // one that was started again has another key
+          if (error.refused && page.lost) at("problem").textContent = error.message;
+        });
       },
       problem: function (error, remedy) {
         stream = null;
@@ -325,10 +328,14 @@
   video.addEventListener("resize", resize); // a phone was turned
   new ResizeObserver(resize).observe(at("stage"));
 
+  async function session() {
+    var answer = await fetch("/api/session"), said = await answer.json();
+    if (!answer.ok) throw Object.assign(new Error(said.error), { refused: true });
+    return said;
+  }
+
   async function begin() {
-    var answer = await fetch("/api/session");
-    if (!answer.ok) throw new Error((await answer.json()).error);
-    page.session = await answer.json();
+    page.session = await session();
     page.layers = page.session.colours.map(function (colour) { return { on: true, rgb: own.rgb(colour) }; });
     page.rows = page.session.colours.map(function (colour, number) { return sourceRow(number, colour); });
     at("sources").replaceChildren.apply(at("sources"), page.rows);

@@ -200,7 +200,7 @@ class WideSCAV(Network):
         """
         if not self.config.sharp:
             return maps
-        return sharpen(maps, F.avg_pool2d(colours(image), _GRID_PX), RADIUS_PX // _GRID_PX, stride_px=1).clamp(0, 1)
+        return sharpen(maps, colours(F.avg_pool2d(image, _GRID_PX)), RADIUS_PX // _GRID_PX, stride_px=1).clamp(0, 1)
 
     @property
     def front_end(self) -> str:
