@@ -44,11 +44,13 @@ SAID = {
     "MODEL_CARD.md": {
         "7.2": "million values",
         "4.0": "a licence",
+        "15 %": "a setting",
         f"{find_threshold('scav-wide'):.3f}": "what ships with the weights",
     },
     "analyses.md": {
         **dict.fromkeys(("0.7", "0.8", "0.80", "0.56", "0.65", "0.03", "0.02", "0.2"), "settings of the simulation"),
         "1.5": "seconds, a setting",
+        "15 %": "a setting",
         "0.71": "arithmetic: 1 / sqrt 2",
     },
     "annotate.md": {"0.7": "a setting"},

@@ -72,3 +72,14 @@ def test_no_threshold_counts_better(seed):
     best = count_right(sure, KINDS * 2, best_threshold(sure, KINDS * 2), draws=1)["balanced"].value
     others = [count_right(sure, KINDS * 2, threshold, draws=1)["balanced"].value for threshold in rng.random(9)]
     assert best >= max(others) - 1e-9
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.floats(0, 0.5))
+def test_a_threshold_gives_no_more_second_sources_than_it_may(seed, most):
+    rng = np.random.default_rng(seed)
+    sure = everything(*(rng.random((12, 2)) for _ in range(4)))
+    found = count_right(sure, KINDS * 2, best_threshold(sure, KINDS * 2, most), draws=1)
+    others = [count_right(sure, KINDS * 2, threshold, draws=1) for threshold in rng.random(9)]
+    assert found["second"].value <= most + 1e-9  # a threshold near 1 leaves none
+    assert found["balanced"].value >= max((o["balanced"].value for o in others if o["second"].value <= most), default=0)

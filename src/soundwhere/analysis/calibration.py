@@ -147,13 +147,16 @@ def joined(found: Sequence[Sure]) -> Sure:
     return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
 
 
-def counting_results(chosen: Sure, reported: Sure, chosen_on: str, reported_on: str) -> tuple[float, Report]:
+def counting_results(
+    chosen: Sure, reported: Sure, chosen_on: str, reported_on: str, most_second: float = 1.0
+) -> tuple[float, Report]:
     """The threshold at which counts are right most often on some scenes, and how often they are on others."""
-    threshold = best_threshold(chosen, nothing_heard(chosen))
+    threshold = best_threshold(chosen, nothing_heard(chosen), most_second)
     found = count_right(reported, nothing_heard(reported), threshold)
     chosen_by = (
         f"A source counts as sounding from a confidence of {threshold:.3f}, where the number of sources is right most "
-        f"often on {chosen_on}, balanced over nothing, one and two."
+        f"often on {chosen_on}, balanced over nothing, one and two"
+        + ("." if most_second == 1 else f", and one alone gets a second source in at most {100 * most_second:g} %.")
     )
     where = f"Share of scenes (%) on {reported_on}. {INTERVALS}"
     rows = {_COUNT_WORDS[name]: {"share": rate} for name, rate in found.items()}

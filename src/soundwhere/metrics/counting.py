@@ -55,18 +55,22 @@ def count_right(
     }
 
 
-def best_threshold(sure: Mapping[str, Values], nothing: Sequence[str]) -> float:
+def best_threshold(sure: Mapping[str, Values], nothing: Sequence[str], most_second: float = 1.0) -> float:
     """The threshold at which the number of sources is right most often, balanced over nothing, one and two.
 
     Args:
         sure: As for `count_right`.
         nothing: As for `count_right`.
+        most_second: In how many scenes one alone may get a second source, as a share. Where no threshold does as well,
+            the one that comes closest.
     """
     values = np.unique(np.concatenate([each[~np.isnan(each)] for each in sure.values()]))
     middles = (values[1:] + values[:-1]) / 2 if len(values) > 1 else values
     middles = middles[:: max(1, len(middles) // _CANDIDATES)]
     asked, kinds = _asked(sure, nothing)
-    right = [_rates(asked, kinds, float(middle))["balanced"] for middle in middles]
+    rates = [_rates(asked, kinds, float(middle)) for middle in middles]
+    right, second = (np.array([each[name] for each in rates]) for name in ("balanced", "second"))
+    right[second > max(most_second, second.min())] = -1
     return float(middles[int(np.argmax(right))])
 
 

@@ -28,6 +28,8 @@ class Options(Scored):
     model that trained on val) within --split: each half by the threshold of the other, the one that is kept on all."""
     also: Annotated[tuple[str, ...], named("NAME ...")] = ()
     """Further benchmarks of the same --data by whose val scenes the threshold of a model that counts is chosen, too."""
+    most_second: float = 1.0
+    """Choose among thresholds at which one sound alone gets a second source in at most this share of scenes."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
 
@@ -36,6 +38,8 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
     """Run the analysis."""
     if options.model is None:
         raise ConfigError("No model was given.", "Give one with --model.")
+    if not 0 <= options.most_second <= 1:
+        raise ConfigError(f"--most-second is {options.most_second:g}.", "Give a share between 0 and 1, such as 0.15.")
     from soundwhere.analysis.calibration import calibrate, calibration_results, confidences, cross_calibrate
     from soundwhere.distributed import initialise
     from soundwhere.methods.files import load_model
@@ -58,6 +62,8 @@ def run(options: Options) -> tuple[Report, dict[str, Any]]:
         return _count_calibration(options, network, task)
     if options.also:
         raise ConfigError(f"{options.model} does not count.", "Leave out --also, which is for models that do.")
+    if options.most_second != 1:
+        raise ConfigError(f"{options.model} does not count.", "Leave out --most-second, which is for models that do.")
     found = ask(task, "asking")
     where = f"{len(task.names)} scenes of {options.benchmark} {options.split}"
     if options.choose == "val":
@@ -92,8 +98,8 @@ def _count_calibration(options: Options, network: Network, task: Task) -> tuple[
     )
     reported_on = f"{len(task.names)} scenes of {options.benchmark} {options.split}"
     threshold, report = counting_results(
-        joined(chosen), own if other is task else ask(task, "asking"), chosen_on, reported_on
+        joined(chosen), own if other is task else ask(task, "asking"), chosen_on, reported_on, options.most_second
     )
     say(f"least_confidence = {threshold:.4f}")
-    used = {"model": options.model, "choose": options.choose, "also": others}
+    used = {"model": options.model, "choose": options.choose, "also": others, "most_second": options.most_second}
     return report, {**settings_of(options, task), **used}

@@ -26,7 +26,7 @@ from soundwhere.models.encoders.levels import MobileNetV2Levels
 from soundwhere.models.encoders.mobilenet import MobileNetV2
 from soundwhere.models.encoders.weights import load_weights
 from soundwhere.models.encoders.yamnet import load_yamnet
-from soundwhere.models.sharpening import RADIUS_PX, sharpen
+from soundwhere.models.sharpening import sharpen
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
@@ -39,12 +39,14 @@ _VISUAL: Final = MobileNetV2.channels
 _DIMMING: Final = 16.0  # a cell that fits by 0.1 less than the best is dimmed to exp(-1.6)
 _LIKE: Final = 0.25  # power of how much a cell looks like the source
 _THING: Final = 1.5  # power of how surely a cell shows a thing; this and the others: chosen on val
-_AROUND: Final = 15  # cells of a shape, 120 pixels, among which the surest is looked for
+_AROUND: Final = 11  # cells of a shape, 88 pixels, among which the surest is looked for
 _LEAST: Final = 0.1  # where no cell around is surer than this, nothing is made surer
-_WHOSE: Final = 0.1  # softness of whose a cell is: cosine between features of cells
+_WHOSE: Final = 0.2  # softness of whose a cell is: cosine between features of cells
 _CONTRAST, _PRESENCE, _BIAS = 30.0, 30.0, -8.0  # where the scales of stage 1's scores begin
+_FAMILIAR: Final = math.log(1.5)  # sounds it learnt from fit better than new ones: "nothing" counts 2 / 3; by val
 _DOUBT: Final = 1.5  # a second thing is doubted where it is exp(1.5) times as likely a part of the first; chosen on val
 _GRID_PX: Final = 4  # side of a cell of sharpened maps
+_EDGES: Final = (10, 2e-4)  # of a window in such cells, and how faint an edge they follow; chosen on val, too
 
 
 class WideSCAV(Network):
@@ -165,7 +167,10 @@ class WideSCAV(Network):
     def sure(self, features: Tensor, found: Explanation, heard: Tensor) -> Tensor:
         """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""
         values = self.evidence(features, found, heard)
-        nothing, _, two = self.count(values).softmax(1).unbind(1)
+        odds = self.count(values)
+        if self.config.apart:
+            odds = odds - odds.new_tensor([_FAMILIAR, 0, 0])
+        nothing, _, two = odds.softmax(1).unbind(1)
         if self.config.apart:
             two = two * (2 * (self.apart(values)[:, 0] + _DOUBT).sigmoid()).clamp_max(1)
         return torch.stack([1 - nothing, two], dim=1)
@@ -200,7 +205,7 @@ class WideSCAV(Network):
         """
         if not self.config.sharp:
             return maps
-        return sharpen(maps, colours(F.avg_pool2d(image, _GRID_PX)), RADIUS_PX // _GRID_PX, stride_px=1).clamp(0, 1)
+        return sharpen(maps, colours(F.avg_pool2d(image, _GRID_PX)), *_EDGES, stride_px=1).clamp(0, 1)
 
     @property
     def front_end(self) -> str:
