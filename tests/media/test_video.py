@@ -9,7 +9,7 @@ from PIL import Image as Pillow
 
 from soundwhere.errors import ConfigError, MediaError
 from soundwhere.media.container import decoded
-from soundwhere.media.video import clock, clock_span, probe, read_frames, require_streams, stream_frames
+from soundwhere.media.video import clock, clock_span, decoders, probe, read_frames, require_streams, stream_frames
 
 
 def write_video(
@@ -365,3 +365,9 @@ def test_short_spans_are_told_to_a_tenth_of_a_second():
     assert clock_span(0.0, 1 / 30) == "0:00.0-0:00.1"  # never from a time to the same
     assert clock_span(59.5, 69.4, " to ") == "0:59.5 to 1:09.4"
     assert clock_span(59.5, 69.6) == "0:59-1:10"
+
+
+def test_one_thread_decodes_up_to_full_hd_and_none_is_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soundwhere.cores.cores", lambda: 3)
+    pictures = [(0, 0), (1280, 720), (1920, 1080), (1920, 1088), (2560, 1440), (3840, 2160), (7680, 4320)]
+    assert [decoders(width * height) for width, height in pictures] == [1, 1, 1, 1, 2, 3, 3]

@@ -43,7 +43,7 @@ class Localiser:
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         fps: Frames analysed per second.
         hop_s: Distance between windows of sound.
-        batch: Frames that go through the network together; by default 16 on a GPU and 4 on a processor.
+        batch: Frames that go through the network together; by default 16 on a GPU and 8 on a processor.
         squash: Squash frames to squares instead of keeping their shape.
         smooth: Average the maps lightly over time.
         sources: How many sources are looked for; by default as many as the model tells apart, which is two, and a model
@@ -74,7 +74,7 @@ class Localiser:
         if "least_confidence" not in thresholds:
             self.settings = replace(self.settings, least_confidence=self.model.config.sounding_threshold)
         self.sources = self.model.sources if sources is None else sources
-        self.batch = max(1, batch or (4 if self.device == "cpu" else 16))
+        self.batch = max(1, batch or (8 if self.device == "cpu" else 16))
 
     def localise(
         self,

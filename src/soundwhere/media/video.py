@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _LONG_S = 10.0  # a stretch of time this long is told in whole seconds
 _ROUNDING_S = 1e-3  # time stamps of some formats are rounded to the millisecond
 _MARGIN_S = 2 * _ROUNDING_S  # by which a picture counts as on display longer than it is, rather than be missed
+_FULL_HD_PX = 1920 * 1088
 _SEEK_BEYOND_S = 5.0  # to reach a frame further ahead than this, jumping beats decoding what lies between
 
 
@@ -262,7 +263,7 @@ def decode_pictures(
             raise MediaError(f"{path} claims to have a picture of {size[0]}x{size[1]}.", "Scale it down first.")
         reformatter = VideoReformatter()
         stream.thread_type = "AUTO"
-        stream.codec_context.thread_count = media.decoder_threads or cores.cores()
+        stream.codec_context.thread_count = media.decoder_threads or decoders(size[0] * size[1])
         zero_s = media.zero_s(container)
         run_up = start_s - media.SEEK_MARGIN_S
         sought = run_up > 0 and _seek(container, stream, run_up + zero_s)
@@ -284,6 +285,11 @@ def decode_pictures(
                 f"{path} has a video track of which no frame can be decoded.", "Download or copy it again."
             )
         yield from decode_pictures(path, 0.0, develop, read_photo, due)
+
+
+def decoders(pixels: int) -> int:
+    """Threads that decode pictures of so many pixels: one is enough up to full HD, and more take turns at a cost."""
+    return min(cores.cores(), max(1, math.ceil(pixels / _FULL_HD_PX)))
 
 
 def _seek(container: InputContainer, stream: VideoStream, time_s: float) -> bool:
