@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_every_frame_and_every_window_once(squares_path: Path) -> None:
     footage = Footage.open(squares_path, start_s=1.0)
     found = list(chunks(footage, footage.undeveloped(10), hop_s=0.5, batch=8, size=(128, 256)))
-    assert [len(chunk.times_s) for chunk in found] == [8, 8, 8, 8, 8]
+    assert [len(chunk.times_s) for chunk in found] == [1, 2, 4, 8, 8, 8, 8, 1]  # the first answer comes soon
     times = [time_s for chunk in found for time_s in chunk.times_s]
     np.testing.assert_allclose(times, 1 + np.arange(40) / 10)
     fresh = [number for chunk in found for number in chunk.sounds]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +61,7 @@ def chunks(
         footage: The clip.
         pictures: Its frames that are looked at, and their times; read by a thread of its own.
         hop_s: Distance between windows of sound; a frame has the one whose middle is nearest.
-        batch: Frames in a chunk; the last one may have fewer.
+        batch: Frames in a chunk; the first ones have fewer, so that the first answer comes soon, and so may the last.
         size: Height and width at which the network sees pictures.
         workers: Threads that shrink pictures, beside the one that decodes.
     """
@@ -71,7 +71,8 @@ def chunks(
         closing(ahead(pictures, _AHEAD)) as decoded,
         closing(spread(partial(_shrunk, size), _fresh(decoded), workers)) as frames,
     ):
-        while part := list(islice(frames, batch)):
+        sizes = chain((1, 2, 4), repeat(batch))
+        while part := list(islice(frames, min(next(sizes), batch))):
             different: list[Image] = []
             shown: list[int] = []
             for _, fresh in part:

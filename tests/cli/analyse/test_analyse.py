@@ -224,6 +224,12 @@ def test_a_model_that_counts_is_calibrated_on_val_alone(folder: Path, capsys: Ca
     both = json.loads((folder / "out" / "calibration.json").read_text())["counting"]
     assert both["chosen_on"].count("synthetic val") == 1, "the same list twice is one list"
     assert both["least_confidence"] == found["least_confidence"]
+    capsys.readouterr()
+    assert run([*arguments, "--split", "val", "--most-second", "0.15"]) == 0
+    assert "second source in at most 15 %" in " ".join(capsys.readouterr().out.split())
+    seldom = json.loads((folder / "out" / "calibration.json").read_text())
+    assert seldom["settings"]["most_second"] == 0.15
+    assert seldom["counting"]["second"]["value"] <= max(0.15, found["second"]["value"])
     assert run([*arguments, "--split", "val", "--choose", "halves"]) == 2
     assert "chosen on val" in capsys.readouterr().err
 
@@ -240,6 +246,8 @@ def test_a_model_that_counts_is_calibrated_on_val_alone(folder: Path, capsys: Ca
         (["protocols", *SYNTHETIC], "--predictions"),
         (["convergence", *SYNTHETIC, "--sigma-px", "0"], "--sigma-px"),
         (["protocols", *SYNTHETIC, "--predictions", "nowhere"], "not a folder"),
+        (["calibration", *SYNTHETIC, "--model", "scav-wide", "--most-second", "15"], "--most-second is 15"),
+        (["calibration", *SYNTHETIC, "--model", "scav-tiny", "--most-second", "0.1"], "does not count"),
         (["theory", "--alpha", "0.5", "1.0"], "exchange them"),
         (["motion", "--data", "nowhere"], "not a folder"),
         (["motion", "--data", "nowhere", "--limit", "0"], "--limit"),

@@ -167,13 +167,12 @@ class WideSCAV(Network):
     def sure(self, features: Tensor, found: Explanation, heard: Tensor) -> Tensor:
         """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""
         values = self.evidence(features, found, heard)
-        odds = self.count(values)
+        odds, apart = self.count(values), 1.0
         if self.config.apart:
             odds = odds - odds.new_tensor([_FAMILIAR, 0, 0])
+            apart = (2 * (self.apart(values)[:, 0] + _DOUBT).sigmoid()).clamp_max(1)
         nothing, _, two = odds.softmax(1).unbind(1)
-        if self.config.apart:
-            two = two * (2 * (self.apart(values)[:, 0] + _DOUBT).sigmoid()).clamp_max(1)
-        return torch.stack([1 - nothing, two], dim=1)
+        return torch.stack([1 - nothing, two * apart], dim=1)
 
     def presence(self, similarity: Tensor) -> Tensor:
         """How surely what has this similarity sounds, in [0, 1], by the odds that stage 1 learnt."""
