@@ -132,7 +132,7 @@ def test_agreement_and_cannot_tell_in_review(
     rob.expect(rob.page.locator("#reason")).to_be_visible()
     rob.press("5")
     rob.expect(rob.page.locator("#reason")).to_be_hidden()
-    rob.expect(rob.page.locator("#saved")).to_have_text("")
+    rob.expect(rob.page.locator("#toast")).to_have_text("reopened")
     assert project.store.work(unclear).reason == "It can be told what sounds"
     assert ann.complaints == bob.complaints == rob.complaints == []
 
