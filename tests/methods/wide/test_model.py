@@ -18,7 +18,7 @@ from soundwhere.errors import CheckpointError, ConfigError
 from soundwhere.methods.catalogue import find_method, named_config
 from soundwhere.methods.files import load_model, read_tensors, write_model
 from soundwhere.methods.wide.config import WideConfig
-from soundwhere.methods.wide.hearing import cross_scores, heard_map, soft_maximum
+from soundwhere.methods.wide.hearing import Ear, cross_scores, heard_map, similarities, soft_maximum
 from soundwhere.methods.wide.model import WideSCAV
 from soundwhere.methods.wide.shape import SHAPE, ShapeHead, colours
 from soundwhere.methods.wide.stages import Counting, Hearing, mix, put_together, strongest
@@ -96,7 +96,7 @@ def test_soft_maximum_lies_between_mean_and_maximum() -> None:
 
 def test_cross_scores_are_the_maps_of_all_pairs() -> None:
     features, cells = torch.rand(3, 8, 2, 2), F.normalize(torch.rand(4, 5, 8), dim=-1)
-    scores = cross_scores(features.flatten(2), cells, 0.05)
+    scores = cross_scores(similarities(features.flatten(2), cells), 0.05)
     for sound in range(4):
         maps = heard_map(features, cells[sound].expand(3, -1, -1), 0.05)
         torch.testing.assert_close(scores[sound], soft_maximum(maps.flatten(1), 1, 0.05))
@@ -242,6 +242,33 @@ def test_what_all_sounds_have_in_common_is_learnt_and_taken_off() -> None:
     torch.testing.assert_close(directions.norm(dim=-1), torch.ones(directions.shape[:2]))
     torch.testing.assert_close(ear.common, 0.01 * directions.mean((0, 1)))
     torch.testing.assert_close(ear.eval()(spectrogram), directions - ear.common)
+
+
+@torch.no_grad()
+def test_every_cell_is_guessed_at_more_than_once() -> None:
+    torch.manual_seed(0)
+    twice, once = Ear("yamnet", 1280, "cells", guesses=2).eval(), Ear("yamnet", 1280, "cells").eval()
+    once.encoder.load_state_dict(twice.encoder.state_dict())
+    spectrogram = noise(2, 1, 64, 96)
+    heard = twice(spectrogram)
+    assert heard.shape == (2, 2 * 6, 1280)
+    for number in range(2):
+        for name, rows in twice.head.state_dict().items():
+            once.head.state_dict()[name].copy_(rows.chunk(2)[number])
+        torch.testing.assert_close(heard[:, number::2], once(spectrogram))
+    mean = Ear("yamnet", 1280, "mean", guesses=3)
+    assert mean(spectrogram).shape == (2, 3, 1280)
+
+
+def test_without_explaining_stage_one_contrasts_whole_sounds_alone(model: WideSCAV) -> None:
+    losses = {}
+    for weight in (0.0, 0.5):
+        network = WideSCAV(replace(SMALL, explaining=weight))
+        network.load_state_dict(model.state_dict())
+        torch.manual_seed(5)
+        losses[weight] = Hearing(network)(clips(model))
+    assert "explained" not in losses[0.0]
+    torch.testing.assert_close(losses[0.5]["loss"], losses[0.0]["loss"] + 0.5 * losses[0.5]["explained"])
 
 
 def test_shape_targets_follow_edges(model: WideSCAV) -> None:

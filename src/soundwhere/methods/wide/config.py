@@ -10,7 +10,7 @@ from soundwhere.config import MethodConfig, require, require_least, require_posi
 
 @dataclass(frozen=True)
 class WideConfig(MethodConfig):
-    """The defaults are `scav-wide`, but for `others` and `apart`: files of before have none."""
+    """The defaults are `scav-wide`, but for `guesses`, `others` and `apart`: files of before have fewer."""
 
     family: Literal["scav-wide"] = "scav-wide"
     name: str = "scav-wide"
@@ -27,6 +27,8 @@ class WideConfig(MethodConfig):
     """What the audio encoder hears: `yamnet`, its own front end, or for other encoders a preset."""
     hearing: Literal["cells", "mean"] = "cells"
     """Compare the picture with every moment and band of the sound, or with its mean."""
+    guesses: int = 1
+    """Embeddings of each moment and band: two things that sound at once may have one each."""
     softness: float = 0.05
     """Of the maximum over moments and bands, and in training over cells of a picture."""
     explain: bool = True
@@ -43,6 +45,8 @@ class WideConfig(MethodConfig):
     """Cells of a single clip's picture that are compared with sounds in stage 1: those with the strongest features."""
     most_sounds: int = 3
     """Most sounds that stage 1 mixes, 1 to 3."""
+    explaining: float = 1.0
+    """Weight in stage 1 of how well each picture explains what the others that sound leave over; 0 leaves it out."""
     window_s: float = 2.0
     """Length of a sound in stage 1."""
     augment: bool = True
@@ -79,7 +83,7 @@ class WideConfig(MethodConfig):
     training: ClassVar[frozenset[str]] = frozenset(
         {
             *("strong_cells", "most_sounds", "window_s", "augment", "blank", "frozen_layers", "stage", "steps_one"),
-            *("steps_two", "batch_size", "batch_size_two", "learning_rate", "head_rate"),
+            *("explaining", "steps_two", "batch_size", "batch_size_two", "learning_rate", "head_rate"),
             *("learning_rate_two", "weight_decay", "warmup_steps", "clip_norm"),
         }
     )
@@ -89,8 +93,8 @@ class WideConfig(MethodConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_least(1, self, "strong_cells", "most_sounds", "steps_one", "steps_two")
-        require_least(0, self, "others")
+        require_least(1, self, "guesses", "strong_cells", "most_sounds", "steps_one", "steps_two")
+        require_least(0, self, "others", "explaining")
         require(self.most_sounds <= 3, "most_sounds", self.most_sounds, "3 or less")
         for name in ("batch_size", "batch_size_two"):
             require(getattr(self, name) >= 2, name, getattr(self, name), "2 or more: sounds are told apart in a batch")
@@ -115,5 +119,5 @@ class WideConfig(MethodConfig):
         return replace(self, **shares)
 
 
-NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256, apart=True)}
+NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(guesses=2, others=256, apart=True)}
 """The named models."""

@@ -53,7 +53,7 @@ class WideSCAV(Network):
     """Localises two simultaneous sounds, and says how surely each is there.
 
     What it sees are features of three levels in one, shape (B, 2176, h, w), of which V is the first 1280; what it hears
-    is one embedding for each moment and band of the sound, shape (B, N, 1280).
+    are embeddings of each moment and band of the sound, shape (B, N, 1280).
     """
 
     config: WideConfig
@@ -67,7 +67,7 @@ class WideSCAV(Network):
         super().__init__(config)
         self.visual = freeze(MobileNetV2Levels())
         check_frame(config, self.stride_px)
-        self.ear = Ear(config.audio, _VISUAL, config.hearing)
+        self.ear = Ear(config.audio, _VISUAL, config.hearing, config.guesses)
         self.log_contrast = nn.Parameter(torch.tensor(math.log(_CONTRAST)))
         self.log_presence = nn.Parameter(torch.tensor(math.log(_PRESENCE)))
         self.bias = nn.Parameter(torch.tensor(_BIAS))
@@ -123,7 +123,7 @@ class WideSCAV(Network):
         return log_mel(sound) if self.config.audio == "yamnet" else log_spectrogram(sound, self.config.spectrogram)
 
     def embed(self, spectrogram: Tensor) -> Tensor:
-        """One embedding for each moment and band, shape (B, N, 1280)."""
+        """Embeddings of each moment and band, shape (B, N, 1280)."""
         cells: Tensor = self.ear(spectrogram)
         return cells
 

@@ -12,13 +12,14 @@ from torch.nn import functional as F
 
 from soundwhere.constants import MIXING_RMS, SAMPLE_RATE_HZ, SOURCES
 from soundwhere.data.training_scenes import FramePairs, Frames, Needs
+from soundwhere.losses.explanation import explanation_contrast
 from soundwhere.losses.presence import multi_positive_contrast, presence_loss
 from soundwhere.media.augment import blank
 from soundwhere.media.waveform_augmentation import Augmentation, augment, coloured_noise, random_window
 from soundwhere.methods.method import Phase, Schedule
 from soundwhere.methods.scav.strength import fit_head
 from soundwhere.methods.wide.explaining import explain, main_thing
-from soundwhere.methods.wide.hearing import cross_scores
+from soundwhere.methods.wide.hearing import cross_scores, similarities, soft_maximum
 from soundwhere.methods.wide.shape import SHAPE
 from soundwhere.models.encoders.mobilenet import MobileNetV2
 
@@ -132,15 +133,21 @@ class Hearing(nn.Module):
         if self.training and config.blank:
             spectrogram = blank(spectrogram, config.blank)
         pictures = strongest(network.seen(batch)[:, : MobileNetV2.channels], config.strong_cells)
-        scores = cross_scores(pictures, network.embed(spectrogram), config.softness)
+        similarity = similarities(pictures, network.embed(spectrogram))
+        scores = cross_scores(similarity, config.softness)
         contrast = multi_positive_contrast(network.log_contrast.exp() * scores, belongs)
         presence = presence_loss(network.log_presence.exp() * scores + network.bias, belongs)
+        loss = contrast + presence
+        shown = {"contrast": contrast.detach(), "presence": presence.detach()}
+        if config.explaining:
+            explained = explanation_contrast(soft_maximum(similarity, 3, config.softness), belongs)
+            loss = loss + config.explaining * explained
+            shown["explained"] = explained.detach()
         with torch.no_grad():
             sure = network.presence(scores)
         return {
-            "loss": contrast + presence,
-            "contrast": contrast.detach(),
-            "presence": presence.detach(),
+            "loss": loss,
+            **shown,
             "right": (sure * belongs).sum() / belongs.sum().clamp_min(1),
             "wrong": (sure * (1 - belongs)).sum() / (1 - belongs).sum().clamp_min(1),
         }
