@@ -47,7 +47,7 @@ def test_what_another_explains_already_counts_for_nothing() -> None:
 
 def test_nothing_sounds_and_gradients_are_finite() -> None:
     fits = torch.rand(2, 3, 4, requires_grad=True)
-    assert float(explanation_contrast(fits, torch.zeros(2, 4))) == 0
+    assert explanation_contrast(fits, torch.zeros(2, 4)).item() == 0
     explanation_contrast(fits, torch.eye(2, 4)).backward()
     assert fits.grad is not None
     assert fits.grad.isfinite().all()

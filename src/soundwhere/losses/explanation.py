@@ -29,8 +29,7 @@ def explanation_contrast(fits: Tensor, belongs: Tensor) -> Tensor:
         A scalar; 0 if nothing sounds.
     """
     mixture, picture = belongs.nonzero(as_tuple=True)
-    beside = belongs[mixture] > 0  # the others that sound, shape (K, P)
-    beside[torch.arange(len(picture), device=picture.device), picture] = False
+    beside = (belongs[mixture] > 0) & (F.one_hot(picture, belongs.shape[1]) == 0)  # the others that sound, shape (K, P)
     fit = fits[mixture]
     rest = fit.masked_fill(~beside[:, None], _NEVER).amax(2, keepdim=True)
     explained = torch.maximum(fit, rest).mean(1).masked_fill(beside, _NEVER)

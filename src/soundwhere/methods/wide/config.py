@@ -10,7 +10,7 @@ from soundwhere.config import MethodConfig, require, require_least, require_posi
 
 @dataclass(frozen=True)
 class WideConfig(MethodConfig):
-    """The defaults are `scav-wide`, but for `guesses`, `others` and `apart`: files of before have fewer."""
+    """The defaults are `scav-wide`, but for `others` and `apart`: files of before have none."""
 
     family: Literal["scav-wide"] = "scav-wide"
     name: str = "scav-wide"
@@ -45,7 +45,7 @@ class WideConfig(MethodConfig):
     """Cells of a single clip's picture that are compared with sounds in stage 1: those with the strongest features."""
     most_sounds: int = 3
     """Most sounds that stage 1 mixes, 1 to 3."""
-    explaining: float = 1.0
+    explaining: float = 0.0
     """Weight in stage 1 of how well each picture explains what the others that sound leave over; 0 leaves it out."""
     window_s: float = 2.0
     """Length of a sound in stage 1."""
@@ -119,5 +119,5 @@ class WideConfig(MethodConfig):
         return replace(self, **shares)
 
 
-NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(guesses=2, others=256, apart=True)}
+NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256, apart=True)}
 """The named models."""
