@@ -111,3 +111,13 @@ def test_differences_are_named_by_section() -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().train.seed = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(DataConfig, "gain_db"), (TrainConfig, "checkpoint_every_s"), (MethodConfig, "sounding_threshold")],
+)
+def test_numbers_that_no_file_can_hold_are_refused(kind: type, name: str, number: float) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is {number}"):
+        kind(**{name: number})

@@ -8,6 +8,7 @@ No torch here: the command line builds its `--help` from these classes.
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,12 @@ def require_positive(settings: object, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         require(value is None or value > 0, name, value, "greater than 0")
+
+
+def require_finite(settings: object) -> None:
+    """Refuse numbers that are infinite or none at all: no file of a run could hold them."""
+    for name, value in vars(settings).items():
+        require(not isinstance(value, float) or math.isfinite(value), name, value, "a finite number")
 
 
 def positive_multiple(value: int, of: int) -> bool:
@@ -107,6 +114,7 @@ class MethodConfig:
     """Those of them that may differ when a run is resumed: how long and how fast it trains."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         require_positive(self, "frame_px")
 
     @property
@@ -173,6 +181,7 @@ class DataConfig:
     """Processes that prepare batches; 0 prepares them in the training process."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         require(len(self.layouts) > 0, "layouts", self.layouts, "at least one")
         require_least(0, self, "silent", "made_up", "pool", "gain_db")
         for name in ("interference", "absent"):
@@ -202,6 +211,7 @@ class TrainConfig:
     """A stage ends with the mean of its last so many copies, where it has them: steadier than the last one alone."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         require_least(1, self, "log_every")
         require_least(0, self, "seed", "checkpoint_every_s", "keep_every", "average")
         require(not self.average or self.keep_every > 0, "average", self.average, "0 without keep_every")

@@ -18,7 +18,7 @@ _MOMENTUM: Final = 0.01  # of the running mean of embeddings
 class Ear(nn.Module):
     """An encoder and a head into the space of visual features: embeddings of each cell of time and frequency.
 
-    The head guesses more than once what is heard in a cell: where two things sound at once, each may have a guess of
+    The head may guess more than once what is heard in a cell: where two things sound at once, each may have a guess of
     its own, which one embedding between the two could not give them. An encoder as wide as that space needs no head for
     a single guess. A ReLU comes last, as visual features are not negative. What all sounds have in common is taken off
     once it is trained: a picture that fits any sound a little is no better an answer for that.
