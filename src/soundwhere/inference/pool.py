@@ -218,7 +218,7 @@ def _work(pipe: Pipe, make: Callable[[Tell], Callable[[Any], Any]]) -> None:
     with suppress(KeyboardInterrupt):
         with suppress(EOFError, BrokenPipeError, ConnectionResetError):
             _answer(pipe, make)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which the first process sends to all when it ends
+        signal.signal(signal.SIGTERM, _pass_over)  # which the first process sends to all when it ends
 
 
 def _answer(pipe: Pipe, make: Callable[[Tell], Callable[[Any], Any]]) -> None:
@@ -232,5 +232,9 @@ def _answer(pipe: Pipe, make: Callable[[Tell], Callable[[Any], Any]]) -> None:
 
 
 def _interrupt(number: int, _frame: object) -> None:
-    signal.signal(number, signal.SIG_IGN)  # once is enough: what follows is cleaning up
+    signal.signal(number, _pass_over)  # once is enough: what follows is cleaning up
     raise KeyboardInterrupt
+
+
+def _pass_over(_number: int, _frame: object) -> None:
+    """Ignore a signal; Python complains of one that comes while SIG_IGN takes the place of a handler."""
