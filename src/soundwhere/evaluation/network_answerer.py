@@ -67,7 +67,7 @@ class NetworkAnswerer:
         self._grid = grid
         self._maps = maps
         self._single = single_frames
-        self._offered = {control.name: control for control in network.controls}
+        self._offered = {control.name: control for control in network.offers}
         eye = network.eye
         self._eye = f"network {id(network)}" if eye is None else eye.name
         self._silence: dict[int, Tensor] = {}
@@ -152,7 +152,8 @@ class NetworkAnswerer:
         heard = self._hear(view, row.control)
         if offered is None:  # one of the maps that are worth looking at while it trains
             return Answer(self.network.views(seen, heard)[row.answer].float().cpu())
-        return Answer(offered.answer(self.network, seen, heard, self._grid).float().cpu())
+        maps = offered.answer(self.network, seen, heard, self._grid)
+        return Answer((self._sharpened(view, numbers, maps) if offered.sharp else maps).float().cpu())
 
     def _swapped(self, view: View, row: Row, answers: dict[Row, Answer]) -> Answer | None:
         """The answer to the partner's picture, where the partner was shown with this sound: its audio was shuffled."""
@@ -178,13 +179,16 @@ class NetworkAnswerer:
                 f"The model {self.label} answers {len(heard)} scenes with maps of shape {tuple(maps.shape)}.",
                 "A method answers with maps of shape (scenes, sources, height, width).",
             )
-        if type(self.network).sharpen is not Network.sharpen:  # most leave maps as they are and need no picture again
-            maps = self.network.sharpen(maps, self._pictures(view, numbers, self._single).flatten(0, 1))
-        maps = maps.float().cpu()
+        maps = self._sharpened(view, numbers, maps).float().cpu()
         if self._single:
             maps = maps.reshape(-1, frames, *maps.shape[1:]).movedim(1, 2)
             confidence = confidence.reshape(len(view.numbers), -1)
         return Answer(maps, confidence)
+
+    def _sharpened(self, view: View, numbers: Sequence[int], maps: Tensor) -> Tensor:
+        if type(self.network).sharpen is Network.sharpen:  # most leave maps as they are and need no picture again
+            return maps
+        return self.network.sharpen(maps, self._pictures(view, numbers, self._single).flatten(0, 1))
 
     def _look_at_one(self, view: View) -> Answer:
         """The frame of the sound that is heard alone, and no other."""

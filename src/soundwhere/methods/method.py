@@ -101,11 +101,13 @@ class Control:
         kind: `training-free` for a rival to the answer; `solo` for a map of one sound heard alone, of which only the
             place of the peak is asked.
         answer: From a network, what it has seen and heard, and the grid of frames in the picture to maps (B, K, h, w).
+        sharp: Whether its maps are given the edges of the picture, as the network's own are.
     """
 
     name: str
     kind: Literal["training-free", "solo"]
     answer: Callable[[Any, Tensor, Tensor, tuple[int, int]], Tensor]
+    sharp: bool = False
 
 
 class Step(NamedTuple):
@@ -153,6 +155,11 @@ class Network(HubFormat, nn.Module, ABC):
     def __init__(self, config: MethodConfig) -> None:
         super().__init__()
         self.config = config
+
+    @property
+    def offers(self) -> tuple[Control, ...]:
+        """The controls that this network, as it is configured, can be asked for."""
+        return self.controls
 
     @property
     def sources(self) -> int:

@@ -87,6 +87,29 @@ def test_where_nothing_fits_the_sound_nothing_is_lit(model: WideSCAV) -> None:
     assert lit[:, 40:].max() < 1e-3 * lit[:, :24].max()
 
 
+@torch.no_grad()
+def test_a_picture_in_which_hardly_anything_sounds_stays_dark(model: WideSCAV) -> None:
+    opinionated = WideSCAV(SMALL).eval()
+    opinionated.load_state_dict(model.state_dict())
+    opinionated.count[1].weight.copy_(noise(*opinionated.count[1].weight.shape))
+    seen, heard = opinionated.see(noise(2, 3, 64, 96)), opinionated.hear(0.1 * noise(2, 66_150))
+    lit = opinionated.localise(seen, heard)
+    less, more = lit.confidence[:, 0].argsort().tolist()
+    assert lit.confidence[less, 0] < lit.confidence[more, 0]
+    between = float(lit.confidence[:, 0].mean())
+
+    modest = WideSCAV(replace(SMALL, dark=between)).eval()
+    modest.load_state_dict(opinionated.state_dict())
+    found = modest.localise(seen, heard)
+    assert not found.similarity[less].any()
+    assert torch.equal(found.similarity[more], lit.similarity[more])
+    assert torch.equal(found.confidence, lit.confidence)  # that it is unsure is still said
+    assert torch.equal(modest.localise(seen, heard, sources=2).similarity, lit.similarity)  # who asks for two gets two
+    never = {each.name: each for each in modest.offers}["never dark"]
+    assert torch.equal(never.answer(modest, seen, heard, (1, 1)), lit.similarity)
+    assert "never dark" not in {each.name for each in opinionated.offers}
+
+
 def test_soft_maximum_lies_between_mean_and_maximum() -> None:
     values = noise(5, 7)
     soft = soft_maximum(values, 1, 0.3)
@@ -300,7 +323,7 @@ def test_it_hears_with_the_encoders_of_other_methods() -> None:
     assert gradient is not None
     assert gradient.abs().max() > 0  # all of it is trained
     assert torch.equal(before, network.ear.encoder.features[0][0].weight)
-    for changes in ({"frozen_layers": 3}, {"spectrogram": "yamnet"}):
+    for changes in ({"frozen_layers": 3}, {"spectrogram": "yamnet"}, {"dark": 1.0}, {"dark": -0.1}):
         with pytest.raises(ConfigError, match=next(iter(changes))):
             replace(config, **changes)
 

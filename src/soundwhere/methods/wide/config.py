@@ -10,7 +10,7 @@ from soundwhere.config import MethodConfig, require, require_least, require_posi
 
 @dataclass(frozen=True)
 class WideConfig(MethodConfig):
-    """The defaults are `scav-wide`, but for `others` and `apart`: files of before have none."""
+    """The defaults are `scav-wide`, but for `others`, `apart` and `dark`: files of before have none."""
 
     family: Literal["scav-wide"] = "scav-wide"
     name: str = "scav-wide"
@@ -37,6 +37,8 @@ class WideConfig(MethodConfig):
     """Things of training photos that a sound is compared with when it is counted what sounds in a picture."""
     apart: bool = False
     """Count a second source only as far as it is a thing apart from the first, which lone frames taught."""
+    dark: float = 0.0
+    """A picture stays dark where it is less likely than this that anything in it sounds; 0 leaves none dark."""
     sharp: bool = True
     """Let maps follow the edges of the picture (a guided filter)."""
 
@@ -95,6 +97,7 @@ class WideConfig(MethodConfig):
         super().__post_init__()
         require_least(1, self, "guesses", "strong_cells", "most_sounds", "steps_one", "steps_two")
         require_least(0, self, "others", "explaining")
+        require(0 <= self.dark < 1, "dark", self.dark, "from 0 to less than 1")
         require(self.most_sounds <= 3, "most_sounds", self.most_sounds, "3 or less")
         for name in ("batch_size", "batch_size_two"):
             require(getattr(self, name) >= 2, name, getattr(self, name), "2 or more: sounds are told apart in a batch")
@@ -119,5 +122,5 @@ class WideConfig(MethodConfig):
         return replace(self, **shares)
 
 
-NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256, apart=True)}
+NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256, apart=True, dark=0.33)}
 """The named models."""

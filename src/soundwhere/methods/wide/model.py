@@ -49,6 +49,14 @@ _GRID_PX: Final = 4  # side of a cell of sharpened maps
 _EDGES: Final = (10, 2e-4)  # of a window in such cells, and how faint an edge they follow; chosen on val, too
 
 
+_NEVER_DARK: Final = Control(
+    "never dark",
+    "training-free",
+    lambda model, seen, heard, _: model.localise(seen, heard, SOURCES).similarity,
+    sharp=True,
+)
+
+
 class WideSCAV(Network):
     """Localises two simultaneous sounds, and says how surely each is there.
 
@@ -80,6 +88,11 @@ class WideSCAV(Network):
             self.count = _judge(values, SOURCES + 1)
             if config.apart:
                 self.apart = _judge(values, 1)
+
+    @property
+    def offers(self) -> tuple[Control, ...]:
+        """See `Network`; where a picture may stay dark, also with none that does."""
+        return (*self.controls, _NEVER_DARK) if self._may_be_dark else self.controls
 
     # What trains, and from what
 
@@ -181,9 +194,14 @@ class WideSCAV(Network):
     def localise(
         self, seen: Tensor, heard: Tensor, sources: int | None = None, given: Given | None = None
     ) -> Localisation:
-        """The maps of any number of sources; a third one is as sure as the second, times what it adds beside it."""
-        if sources is None or sources <= self.sources or not self.config.explain:
-            return self.answer(seen, heard).of(sources or self.sources)
+        """The maps of any number of sources; a third one is as sure as the second, times what it adds beside it.
+
+        Asked for no number, it leaves a picture dark in which hardly anything is likely to sound.
+        """
+        if sources is None:
+            return self._darkened(self.answer(seen, heard))
+        if sources <= self.sources or not self.config.explain:
+            return self.answer(seen, heard).of(sources)
         features = seen[:, :_VISUAL]
         found = explain(features, heard, sources)
         sure = self.sure(features, explain(features, heard, SOURCES), heard)
@@ -192,6 +210,17 @@ class WideSCAV(Network):
         return Localisation(
             self.light(seen, found), torch.cat([sure, sure[:, 1:] * rest], dim=1), _voices(found, heard)
         )
+
+    def _darkened(self, found: Localisation) -> Localisation:
+        """The same, with maps of 0 where it is too unlikely that anything in the picture sounds."""
+        if not self._may_be_dark:
+            return found
+        sounds = found.confidence[:, :1, None, None] >= self.config.dark
+        return replace(found, similarity=found.similarity * sounds)
+
+    @property
+    def _may_be_dark(self) -> bool:
+        return self.config.explain and self.config.dark > 0
 
     def visual_features(self, seen: Tensor) -> Tensor:
         """V, shape (B, 1280, h, w)."""
