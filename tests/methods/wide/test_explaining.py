@@ -84,8 +84,8 @@ def test_evidence_tells_one_sound_from_two() -> None:
 
 
 def test_a_sound_of_something_else_fits_other_things_as_well() -> None:
-    others, common = main_thing(torch.cat([picture(thing, thing, 7) for thing in range(4)])), torch.zeros(8)
-    here, absent = (elsewhere(picture(4, 4, 5), heard, common, others)[0] for heard in (sound(4, 4), sound(3, 3)))
+    others = main_thing(torch.cat([picture(thing, thing, 7) for thing in range(4)]))
+    here, absent = (elsewhere(picture(4, 4, 5), heard, heard, others)[0] for heard in (sound(4, 4), sound(3, 3)))
     assert here.shape == (ELSEWHERE,)
     assert here[3] < 0.5 < absent[3]  # the best of the other things
     assert here[4] > 0.9 > absent[4]  # what is seen

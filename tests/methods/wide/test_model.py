@@ -15,15 +15,18 @@ from torch.nn import functional as F
 
 from soundwhere.config import Config, DataConfig, TrainConfig
 from soundwhere.errors import CheckpointError, ConfigError
+from soundwhere.media.log_mel import log_mel
 from soundwhere.methods.catalogue import find_method, named_config
 from soundwhere.methods.files import load_model, read_tensors, write_model
 from soundwhere.methods.wide.config import WideConfig
+from soundwhere.methods.wide.explaining import explain
 from soundwhere.methods.wide.hearing import Ear, cross_scores, heard_map, similarities, soft_maximum
 from soundwhere.methods.wide.model import WideSCAV
 from soundwhere.methods.wide.shape import SHAPE, ShapeHead, colours
-from soundwhere.methods.wide.stages import Counting, Hearing, mix, put_together, strongest
+from soundwhere.methods.wide.stages import Counting, Hearing, WideStage, mix, put_together, strongest
 from soundwhere.models.encoders.levels import MobileNetV2Levels, unpack
 from soundwhere.models.encoders.mobilenet import MobileNetV2
+from soundwhere.training.loop import make_optimiser
 from soundwhere.training.run import train
 from soundwhere.types import Batch
 
@@ -168,6 +171,66 @@ def test_stage_one_trains_the_ear_and_nothing_else() -> None:
     first = objective(clips(model))["loss"]
     torch.manual_seed(5)
     assert torch.equal(first, objective(clips(model))["loss"])  # all that is drawn comes from the seed
+
+
+def test_scores_learn_fastest_heads_faster_and_encoders_at_the_rate_itself() -> None:
+    stage = WideStage("one", SMALL)
+    objective = Hearing(WideSCAV(replace(SMALL, ears=2)))
+    groups = make_optimiser(objective, stage.schedule).param_groups
+    names = {parameter: name.removeprefix("network.") for name, parameter in objective.named_parameters()}
+    rates = {names[parameter]: group["factor"] for group in groups for parameter in group["params"]}
+    fast, scores = {"ear.head", "further.0.head"}, {"log_contrast", "log_presence", "bias"}
+    assert {name for name, factor in rates.items() if factor == 30} == scores
+    assert {name.rpartition(".")[0] for name, factor in rates.items() if factor == SMALL.head_rate} == fast
+    assert rates["ear.encoder.layer4.depthwise.bias"] == rates["further.0.encoder.layer14.pointwise.weight"] == 1
+
+
+@torch.no_grad()
+def test_two_ears_hear_side_by_side(model: WideSCAV) -> None:
+    torch.manual_seed(1)
+    both = WideSCAV(replace(SMALL, ears=2)).eval()
+    for ear in both.ears:
+        ear.common.copy_(torch.rand(1280))
+    seen, sound = both.see(noise(2, 3, 64, 96)), 0.1 * noise(2, 66_150)
+    heard = both.hear(sound)
+    apart = [ear(both.spectrogram(sound)) for ear in both.ears]
+    assert torch.equal(heard, torch.cat(apart, dim=1))
+    assert both.localise(seen, heard).similarity.shape == (2, 2, 8, 12)
+    # what all sounds have in common is put back to each ear's own embeddings
+    known = both.evidence(seen[:, :1280], explain(seen[:, :1280], heard, 2), heard)[:, -1]
+    cells = F.normalize(seen[:, :1280].flatten(2), dim=1)
+    whole = [here + ear.common for here, ear in zip(apart, both.ears, strict=True)]
+    torch.testing.assert_close(known, (torch.cat(whole, dim=1) @ cells).amax(2).mean(1))
+
+    alone = WideSCAV(SMALL).eval()
+    alone.start_from(both)
+    assert torch.equal(alone.hear(sound), apart[0])
+    again = WideSCAV(replace(SMALL, ears=2)).eval()
+    again.start_from(model)
+    assert torch.equal(again.hear(sound)[:, :20], model.hear(sound))
+
+
+def test_every_ear_is_trained_on_mixtures_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    network = WideSCAV(replace(SMALL, ears=2))
+    objective = Hearing(network)
+    heard: list[Tensor] = []
+
+    def spectrogram(sound: Tensor) -> Tensor:
+        heard.append(sound)
+        return log_mel(sound)
+
+    monkeypatch.setattr(network, "spectrogram", spectrogram)
+    values = objective(clips(network))
+    assert len(heard) == 2
+    assert heard[0].shape != heard[1].shape or not torch.equal(*heard)
+    values["loss"].backward()
+    for ear in network.ears:
+        assert ear.head.weight.grad is not None
+        assert ear.head.weight.grad.abs().max() > 0
+        assert ear.encoder.layer1.weight.grad is None
+        assert ear.common.any()
+    torch.testing.assert_close(values["loss"], 2 * (values["contrast"] + values["presence"]))  # which are means
 
 
 def test_stage_two_trains_its_own_parts_and_leaves_stage_one() -> None:

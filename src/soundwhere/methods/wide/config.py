@@ -29,6 +29,8 @@ class WideConfig(MethodConfig):
     """Compare the picture with every moment and band of the sound, or with its mean."""
     guesses: int = 1
     """Embeddings of each moment and band: two things that sound at once may have one each."""
+    ears: int = 1
+    """How many hear side by side, each trained on mixtures of its own: where one mishears, another may not."""
     softness: float = 0.05
     """Of the maximum over moments and bands, and in training over cells of a picture."""
     explain: bool = True
@@ -95,7 +97,7 @@ class WideConfig(MethodConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_least(1, self, "guesses", "strong_cells", "most_sounds", "steps_one", "steps_two")
+        require_least(1, self, "guesses", "ears", "strong_cells", "most_sounds", "steps_one", "steps_two")
         require_least(0, self, "others", "explaining")
         require(0 <= self.dark < 1, "dark", self.dark, "from 0 to less than 1")
         require(self.most_sounds <= 3, "most_sounds", self.most_sounds, "3 or less")

@@ -143,7 +143,7 @@ ELSEWHERE: Final = 5
 """How many further values compare the picture with things that are not in it."""
 
 
-def elsewhere(features: Tensor, heard: Tensor, common: Tensor, others: Tensor) -> Tensor:
+def elsewhere(features: Tensor, heard: Tensor, whole: Tensor, others: Tensor) -> Tensor:
     """What speaks against a picture: how well other things would fit the whole sound, shape (B, 5).
 
     A sound of nothing that is seen fits the best of what is seen, too, but no better than most other things. The last
@@ -152,11 +152,11 @@ def elsewhere(features: Tensor, heard: Tensor, common: Tensor, others: Tensor) -
     Args:
         features: V, shape (B, C, h, w).
         heard: Embeddings of the sound's moments, shape (B, N, C), less what all sounds have in common.
-        common: That, shape (C,).
+        whole: The same embeddings with that, shape (B, N, C).
         others: Things of other pictures, shape (K, C); see `main_thing`.
     """
     cells = F.normalize(features.flatten(2), dim=1)
-    here = ((heard + common) @ cells).amax(2).mean(1, keepdim=True)
+    here = (whole @ cells).amax(2).mean(1, keepdim=True)
     return torch.cat([_described((heard @ others.T).mean(1)), here], dim=1)
 
 

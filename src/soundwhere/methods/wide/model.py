@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 import torch
 from torch import nn
@@ -30,6 +30,8 @@ from soundwhere.models.sharpening import sharpen
 from soundwhere.types import Localisation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from torch import Tensor
 
     from soundwhere.methods.method import Given
@@ -76,6 +78,8 @@ class WideSCAV(Network):
         self.visual = freeze(MobileNetV2Levels())
         check_frame(config, self.stride_px)
         self.ear = Ear(config.audio, _VISUAL, config.hearing, config.guesses)
+        further = (Ear(config.audio, _VISUAL, config.hearing, config.guesses) for _ in range(1, config.ears))
+        self.further = nn.ModuleList(further)
         self.log_contrast = nn.Parameter(torch.tensor(math.log(_CONTRAST)))
         self.log_presence = nn.Parameter(torch.tensor(math.log(_PRESENCE)))
         self.bias = nn.Parameter(torch.tensor(_BIAS))
@@ -105,10 +109,11 @@ class WideSCAV(Network):
         """Load the weights that both encoders start from."""
         load_weights(self.visual, "mobilenet_v2", self.config.visual_weights, download=download)
         heard = self.config.visual_weights if self.config.audio_weights == "visual" else self.config.audio_weights
-        if self.config.audio != "yamnet":
-            load_weights(self.ear.encoder, self.config.audio, heard, download=download)
-        elif heard != "none":
-            load_yamnet(self.ear.encoder, None if heard == "yamnet" else Path(heard))
+        for ear in self.ears:
+            if self.config.audio != "yamnet":
+                load_weights(ear.encoder, self.config.audio, heard, download=download)
+            elif heard != "none":
+                load_yamnet(ear.encoder, None if heard == "yamnet" else Path(heard))
 
     def start_from(self, other: Network) -> None:
         """Begin from all of another's stage 1, and from its stage 2 where both have one alike."""
@@ -127,6 +132,11 @@ class WideSCAV(Network):
     # The forward pass
 
     @property
+    def ears(self) -> tuple[Ear, ...]:
+        """All that hear, the first one first."""
+        return (self.ear, *cast("Iterable[Ear]", self.further))
+
+    @property
     def sources(self) -> int:
         """K, how many maps the model gives."""
         return SOURCES if self.config.explain else 1
@@ -136,9 +146,8 @@ class WideSCAV(Network):
         return log_mel(sound) if self.config.audio == "yamnet" else log_spectrogram(sound, self.config.spectrogram)
 
     def embed(self, spectrogram: Tensor) -> Tensor:
-        """Embeddings of each moment and band, shape (B, N, 1280)."""
-        cells: Tensor = self.ear(spectrogram)
-        return cells
+        """Embeddings of each moment and band, of one ear after the other, shape (B, N, 1280)."""
+        return torch.cat([ear(spectrogram) for ear in self.ears], dim=1)
 
     def stage_one_map(self, seen: Tensor, heard: Tensor) -> Tensor:
         """S, shape (B, h, w): how well the sound's best-fitting moment fits each cell."""
@@ -175,7 +184,9 @@ class WideSCAV(Network):
         values = evidence(found, heard)
         if not self.config.others:
             return values
-        return torch.cat([values, elsewhere(features, heard, self.ear.common, self.others)], dim=1)
+        moments = heard.reshape(len(heard), len(self.ears), -1, heard.shape[2])
+        whole = (moments + torch.stack([ear.common for ear in self.ears])[:, None]).flatten(1, 2)
+        return torch.cat([values, elsewhere(features, heard, whole, self.others)], dim=1)
 
     def sure(self, features: Tensor, found: Explanation, heard: Tensor) -> Tensor:
         """How surely the first thing sounds, and the second as well, shape (B, 2), in [0, 1]."""

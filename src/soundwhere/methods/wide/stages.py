@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from soundwhere.config import Config
     from soundwhere.methods.method import Network, Progress
     from soundwhere.methods.wide.config import WideConfig
+    from soundwhere.methods.wide.hearing import Ear
     from soundwhere.methods.wide.model import WideSCAV
     from soundwhere.types import Batch
 
@@ -68,7 +69,7 @@ class WideStage:
             clip_norm=config.clip_norm,
             optimiser="adamw",
             weight_decay=config.weight_decay,
-            factors={"ear.head": config.head_rate, "log_": 30.0, "bias": 30.0} if first else {},
+            factors={".head.": config.head_rate, "log_": 30.0, "network.bias": 30.0} if first else {},
         )
 
     @property
@@ -111,9 +112,10 @@ class Hearing(nn.Module):
         self.network = network
         self.config = network.config
         network.requires_grad_(False)
-        ear = network.ear.requires_grad_(True)
-        for number in range(1, self.config.frozen_layers + 1):
-            ear.encoder.get_submodule(f"layer{number}").requires_grad_(False)
+        for ear in network.ears:
+            ear.requires_grad_(True)
+            for number in range(1, self.config.frozen_layers + 1):
+                ear.encoder.get_submodule(f"layer{number}").requires_grad_(False)
         for scale in (network.log_contrast, network.log_presence, network.bias):
             scale.requires_grad_(True)
         self.train()
@@ -127,30 +129,32 @@ class Hearing(nn.Module):
         if self.training:
             sounds = random_window(sounds, round(config.window_s * SAMPLE_RATE_HZ), generator)
             sounds = augment(sounds, Augmentation(), generator) if config.augment else sounds
+        pictures = strongest(network.seen(batch)[:, : MobileNetV2.channels], config.strong_cells)
+        found = [self._of(ear, pictures, sounds, generator) for ear in network.ears]
+        shown = {name: torch.stack([each[name].detach() for each in found]).mean(0) for name in found[0]}
+        return {**shown, "loss": torch.stack([each["loss"] for each in found]).sum()}
+
+    def _of(self, ear: Ear, pictures: Tensor, sounds: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+        """What one ear makes of mixtures of its own."""
+        network, config = self.network, self.config
         counts = _draw_counts(len(sounds), _SHARES[: config.most_sounds + 1], generator)
         mixtures, belongs = mix(sounds, counts, generator)
         spectrogram = network.spectrogram(mixtures)
         if self.training and config.blank:
             spectrogram = blank(spectrogram, config.blank)
-        pictures = strongest(network.seen(batch)[:, : MobileNetV2.channels], config.strong_cells)
-        similarity = similarities(pictures, network.embed(spectrogram))
+        similarity = similarities(pictures, ear(spectrogram))
         scores = cross_scores(similarity, config.softness)
         contrast = multi_positive_contrast(network.log_contrast.exp() * scores, belongs)
         presence = presence_loss(network.log_presence.exp() * scores + network.bias, belongs)
-        loss = contrast + presence
-        shown = {"contrast": contrast.detach(), "presence": presence.detach()}
+        found = {"loss": contrast + presence, "contrast": contrast, "presence": presence}
         if config.explaining:
             explained = explanation_contrast(soft_maximum(similarity, 3, config.softness), belongs)
-            loss = loss + config.explaining * explained
-            shown["explained"] = explained.detach()
+            found |= {"loss": found["loss"] + config.explaining * explained, "explained": explained}
         with torch.no_grad():
             sure = network.presence(scores)
-        return {
-            "loss": loss,
-            **shown,
-            "right": (sure * belongs).sum() / belongs.sum().clamp_min(1),
-            "wrong": (sure * (1 - belongs)).sum() / (1 - belongs).sum().clamp_min(1),
-        }
+            found["right"] = (sure * belongs).sum() / belongs.sum().clamp_min(1)
+            found["wrong"] = (sure * (1 - belongs)).sum() / (1 - belongs).sum().clamp_min(1)
+        return found
 
 
 class Counting(nn.Module):
