@@ -29,12 +29,17 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--licence", default="Apache-2.0", help="of the weights, which is that of their data")
     parser.add_argument("--threshold", type=float, help="confidence from which on a source counts as sounding")
+    parser.add_argument(
+        "--dark", type=float, help="confidence below which a picture stays dark, of a model that counts"
+    )
     parser.add_argument("--evaluation", type=Path, nargs="*", default=[], help="folders of `soundwhere evaluate`")
     options = parser.parse_args()
 
     model = load_model(options.run)
     if options.threshold is not None:
         model.config = replace(model.config, sounding_threshold=options.threshold)
+    if options.dark is not None:
+        model.config = replace(model.config, dark=options.dark)
     _, facts = read_facts(options.run / "best.safetensors")
     facts |= {"version": __version__, "licence": options.licence}
     for place in ("root", "cache"):  # where things lay on one machine is nobody else's business

@@ -152,3 +152,23 @@ def test_lists_that_are_joined_choose_together() -> None:
     threshold, report = counting_results(both, both, "trios and duets", "both")
     assert threshold == pytest.approx(0.45)
     assert report.values["counting"]["balanced"]["value"] == 1
+
+
+def test_a_picture_may_stay_dark_where_almost_none_would_that_hears_its_own_sounds() -> None:
+    own = np.linspace(0.2, 1, 801)
+    sure = {
+        "own": np.stack([own, own / 2], axis=1),
+        "alone": np.full((801, 2), 0.5),
+        "nothing": np.tile([0.1, 0.0], (801, 1)),
+        "silent": np.zeros((801, 2)),
+    }
+    _, report = counting_results(sure, sure, "here", "there")
+    dark = report.values["dark"]
+    assert (own < dark["below"]).mean() == pytest.approx(0.005, abs=1 / 801)
+    assert [dark[heard]["value"] for heard in ("alone", "nothing", "silent")] == [0, 1, 1]
+    assert [row[0] for row in report.tables[1].rows] == [
+        "both sounds",
+        "either sound alone",
+        "absent sounds and noise",
+        "silence",
+    ]

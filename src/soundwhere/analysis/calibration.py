@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from soundwhere.evaluation.rows import Row
 from soundwhere.evaluation.scoring import evaluate
 from soundwhere.evaluation.summary import as_json, nothing_heard
 from soundwhere.evaluation.tables import INTERVALS
-from soundwhere.metrics.counting import MISSES, best_threshold, count_right
+from soundwhere.metrics.counting import MISSES, WRONGLY_DARK, best_threshold, count_right, dark_below
 from soundwhere.metrics.listening import auroc, mean_interval
 from soundwhere.metrics.presets import find_preset
 from soundwhere.metrics.report import Table, figures_table, percent
@@ -50,6 +50,12 @@ _COUNT_WORDS: Final = {
     "white": "white noise: something lights",
     "pink": "pink noise: something lights",
     "silent": "silence: something lights",
+}
+_DARK_WORDS: Final = {
+    "own": "both sounds",
+    "alone": "either sound alone",
+    "nothing": "absent sounds and noise",
+    "silent": "silence",
 }
 _POINTS: Final = 101  # of the curves
 _HEARD = (
@@ -162,7 +168,22 @@ def counting_results(
     rows = {_COUNT_WORDS[name]: {"share": rate} for name, rate in found.items()}
     table = figures_table("Nothing, one or two", rows, {"share": "share of scenes"}, chosen_by, where, first="heard")
     values = {"least_confidence": threshold, "chosen_on": chosen_on, "reported_on": reported_on}
-    return threshold, Report([table], {"counting": {**values, **as_json(found)}})
+    dark, stays_dark = _darkness(chosen, reported, chosen_on, where)
+    return threshold, Report([table, stays_dark], {"counting": {**values, **as_json(found)}, "dark": dark})
+
+
+def _darkness(chosen: Sure, reported: Sure, chosen_on: str, where: str) -> tuple[dict[str, Any], Table]:
+    """Below which confidence of its first source a picture may stay dark, and how often pictures then do."""
+    below = dark_below(chosen)
+    known = {name: values[~np.isnan(values[:, 0]), 0] for name, values in reported.items()}
+    found = {name: mean_interval((values < below).astype(float)) for name, values in known.items() if len(values)}
+    rows = {_DARK_WORDS[name]: {"share": rate} for name, rate in found.items()}
+    chosen_by = (
+        f"A picture may stay dark where the first source's confidence is below {below:.3f} (the setting `dark`), which "
+        f"all but {100 * WRONGLY_DARK:g} % of the scenes reach with both their sounds on {chosen_on}."
+    )
+    table = figures_table("Dark pictures", rows, {"share": "share of scenes"}, chosen_by, where, first="heard")
+    return {"below": below, **as_json(found)}, table
 
 
 def choose_threshold(found: Confidences) -> float:

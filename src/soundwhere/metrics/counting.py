@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MISSES: Final = 0.15
 """Share of sounding sources that may be missed where false alarms are compared."""
+WRONGLY_DARK: Final = 0.005
+"""Share of scenes that may stay dark although what is seen sounds."""
 _CANDIDATES: Final = 500  # thresholds that are tried
 
 
@@ -72,6 +74,16 @@ def best_threshold(sure: Mapping[str, Values], nothing: Sequence[str], most_seco
     right, second = (np.array([each[name] for each in rates]) for name in ("balanced", "second"))
     right[second > max(most_second, second.min())] = -1
     return float(middles[int(np.argmax(right))])
+
+
+def dark_below(sure: Mapping[str, Values], share: float = WRONGLY_DARK) -> float:
+    """The confidence of their first source that all but a small share of scenes reach with their own sounds.
+
+    >>> dark_below({"own": np.array([[0.9, 0.1], [0.5, 0.5], [0.8, 0.2]])}, share=0.0)
+    0.5
+    """
+    first = sure["own"][:, 0]
+    return float(np.nanquantile(first, share, method="lower"))
 
 
 def _asked(sure: Mapping[str, Values], nothing: Sequence[str]) -> tuple[dict[str, Values], NDArray[np.str_]]:

@@ -216,8 +216,11 @@ def test_a_model_that_counts_is_calibrated_on_val_alone(folder: Path, capsys: Ca
     write_model(folder / "wide.safetensors", WideSCAV(config))
     arguments = ["analyse", "calibration", *SYNTHETIC, "--model", "wide.safetensors", "--out", "out"]
     assert run([*arguments, "--split", "val"]) == 0
-    assert "Nothing, one or two" in capsys.readouterr().out
-    found = json.loads((folder / "out" / "calibration.json").read_text())["counting"]
+    said = capsys.readouterr()
+    assert "Nothing, one or two" in said.out
+    values = json.loads((folder / "out" / "calibration.json").read_text())
+    assert f"dark = {values['dark']['below']:.4f}" in said.err
+    found = values["counting"]
     assert found["chosen_on"] == found["reported_on"]
     assert "synthetic val" in found["chosen_on"]
     assert run([*arguments, "--split", "val", "--also", "synthetic"]) == 0

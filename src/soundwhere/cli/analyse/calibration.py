@@ -100,6 +100,6 @@ def _count_calibration(options: Options, network: Network, task: Task) -> tuple[
     threshold, report = counting_results(
         joined(chosen), own if other is task else ask(task, "asking"), chosen_on, reported_on, options.most_second
     )
-    say(f"least_confidence = {threshold:.4f}")
+    say(f"least_confidence = {threshold:.4f}, dark = {report.values['dark']['below']:.4f}")
     used = {"model": options.model, "choose": options.choose, "also": others, "most_second": options.most_second}
     return report, {**settings_of(options, task), **used}
