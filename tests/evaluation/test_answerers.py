@@ -28,6 +28,8 @@ from soundwhere.methods.files import build, load_model
 from soundwhere.methods.method import Given
 from soundwhere.methods.scav.model import SCAV
 from soundwhere.methods.scav.peeling import peel
+from soundwhere.methods.wide.config import WideConfig
+from soundwhere.methods.wide.model import WideSCAV
 from soundwhere.metrics.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -86,6 +88,20 @@ def test_every_control_takes_away_what_it_says(network: SCAV) -> None:
     assert norm.shape == (2, 2, SIDE, 2 * SIDE)
     left, right = (half.flatten(2).any(2) for half in norm.chunk(2, dim=3))
     assert (left != right).all()  # cut at the seam: each map is of one frame
+
+
+def test_where_a_picture_stays_dark_the_maps_it_would_have_are_scored_beside_it() -> None:
+    torch.manual_seed(0)
+    config = WideConfig(visual_weights="none", audio_weights="none", frame_px=SIDE)
+    bold, modest = WideSCAV(config).eval(), WideSCAV(replace(config, dark=0.99)).eval()
+    modest.load_state_dict(bold.state_dict())
+    answers, expected = (NetworkAnswerer("m", each, (1, 2)).answer(view()) for each in (modest, bold))
+    for control in ("own", "shuffled"):
+        assert not answers[Row("m", control)].maps.any()
+        lit = expected[Row("m", control)].maps  # sharpened, as the method's own are
+        assert lit.any()
+        torch.testing.assert_close(answers[Row("m", control, "never dark")].maps, lit)
+    assert set(answers) - set(expected) == {Row("m", control, "never dark") for control in ("own", "shuffled")}
 
 
 def test_a_networks_own_controls_are_asked_too(network: SCAV) -> None:

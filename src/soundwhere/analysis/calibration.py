@@ -179,8 +179,8 @@ def _darkness(chosen: Sure, reported: Sure, chosen_on: str, where: str) -> tuple
     found = {name: mean_interval((values < below).astype(float)) for name, values in known.items() if len(values)}
     rows = {_DARK_WORDS[name]: {"share": rate} for name, rate in found.items()}
     chosen_by = (
-        f"A picture may stay dark where the first source's confidence is below {below:.3f} (the setting `dark`), which "
-        f"all but {100 * WRONGLY_DARK:g} % of the scenes reach with both their sounds on {chosen_on}."
+        f"A picture may stay dark where the first source's confidence is below {below:.3f} (the setting `dark`): half "
+        f"of what all but {100 * WRONGLY_DARK:g} % of the scenes reach with both their sounds on {chosen_on}."
     )
     table = figures_table("Dark pictures", rows, {"share": "share of scenes"}, chosen_by, where, first="heard")
     return {"below": below, **as_json(found)}, table

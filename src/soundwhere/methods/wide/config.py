@@ -124,5 +124,5 @@ class WideConfig(MethodConfig):
         return replace(self, **shares)
 
 
-NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256, apart=True, dark=0.33)}
+NAMED: dict[str, WideConfig] = {"scav-wide": WideConfig(others=256, apart=True, dark=0.2)}
 """The named models."""
