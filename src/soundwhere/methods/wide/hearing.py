@@ -46,7 +46,7 @@ class Ear(nn.Module):
         directions = F.normalize(torch.relu(guessed), dim=-1)
         if not self.training:
             return directions - self.common
-        self.common.lerp_(directions.detach().mean((0, 1)), _MOMENTUM)
+        self.common.lerp_(directions.detach().float().mean((0, 1)), _MOMENTUM)
         return directions
 
 
