@@ -32,10 +32,10 @@ TYPED = {
 }
 
 
-def find_threshold(model: str) -> float:
-    """From which confidence on a source sounds, as a built-in model's file says."""
+def find_setting(model: str, name: str) -> float:
+    """A setting of a built-in model, as its file says."""
     with safe_open(ROOT / f"src/soundwhere/weights/{model}.safetensors", "np") as file:
-        return float(json.loads(file.metadata()["method"])["sounding_threshold"])
+        return float(json.loads(file.metadata()["method"])[name])
 
 
 # Decimals and percents in sentences that we did not measure, or that another test compares with their files, by page
@@ -43,9 +43,10 @@ SAID = {
     "README.md": {"3.11": "a version", "4.0": "a licence"},
     "MODEL_CARD.md": {
         "7.2": "million values",
+        "0.5 %": "a setting",
         "4.0": "a licence",
         "15 %": "a setting",
-        f"{find_threshold('scav-wide'):.3f}": "what ships with the weights",
+        **{f"{find_setting('scav-wide', name):.3f}": "a setting" for name in ("sounding_threshold", "dark")},
     },
     "analyses.md": {
         **dict.fromkeys(("0.7", "0.8", "0.80", "0.56", "0.65", "0.03", "0.02", "0.2"), "settings of the simulation"),
@@ -64,6 +65,7 @@ SAID = {
     "method.md": {
         **dict.fromkeys(("0.65", "0.4", "0.07", "0.32"), "settings"),
         "0.5": "arithmetic",
+        "0.5 %": "a setting",
         "0.1": "million values",
     },
     "performance.md": {"0.5": "a setting", "0.001": "a setting", "43.2": "the paper's"},

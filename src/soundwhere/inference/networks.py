@@ -99,7 +99,7 @@ class InTorch:
         features = self._network.see(images)
         if len(features) < len(shown):
             images, features = images[list(shown)], features[list(shown)]
-        found = self._network.localise(features, torch.stack(list(heard)), sources)
+        found = self._network.localise(features, torch.stack(list(heard)), sources or self.sources)
         maps = self._network.sharpen(found.similarity, images).clamp(0, 1)
         answers = (maps, found.confidence, found.embeddings)
         return Found(*(tensor.float().cpu().numpy() for tensor in answers))
