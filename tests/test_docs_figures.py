@@ -43,7 +43,7 @@ SAID = {
     "README.md": {"3.11": "a version", "4.0": "a licence"},
     "MODEL_CARD.md": {
         "7.2": "million values",
-        "0.5 %": "a setting",
+        **dict.fromkeys(("0.5 %", "0.2"), "settings"),
         "4.0": "a licence",
         "15 %": "a setting",
         **{f"{find_setting('scav-wide', name):.3f}": "a setting" for name in ("sounding_threshold", "dark")},

@@ -99,6 +99,7 @@ class InTorch:
         features = self._network.see(images)
         if len(features) < len(shown):
             images, features = images[list(shown)], features[list(shown)]
+        # always a number: asked for none, a method may leave a picture dark; what counts as sounding is decided later
         found = self._network.localise(features, torch.stack(list(heard)), sources or self.sources)
         maps = self._network.sharpen(found.similarity, images).clamp(0, 1)
         answers = (maps, found.confidence, found.embeddings)
